@@ -11,10 +11,10 @@ use sha1::Digest;
 
 use crate::{Error, Result};
 
-/// Bytes of the longest digest.
+/// The number of bytes of the longest digest.
 const DIGEST_BYTES_MAX: usize = 32;
 
-/// How a chunk is named.
+/// The hash that names a chunk.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Hash {
@@ -26,10 +26,10 @@ pub enum Hash {
 }
 
 impl Hash {
-    /// All of them, the default first.
+    /// All hashes, the default first.
     pub const ALL: [Self; 2] = [Self::Blake3, Self::Sha1];
 
-    /// Bytes of a digest, so of a key in the table.
+    /// The number of bytes of a digest, and so of a key in the table.
     #[must_use]
     pub const fn key_bytes(self) -> usize {
         match self {
@@ -38,7 +38,7 @@ impl Hash {
         }
     }
 
-    /// The word for it in options and in JSON.
+    /// The name in options and in JSON.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -47,7 +47,7 @@ impl Hash {
         }
     }
 
-    /// The fingerprint of a chunk.
+    /// Returns the fingerprint of a chunk.
     #[must_use]
     pub fn fingerprint(self, chunk: &[u8]) -> Fingerprint {
         match self {
@@ -91,7 +91,7 @@ impl Fingerprint {
         Self { bytes, len }
     }
 
-    /// The digest: the key in the table.
+    /// Returns the digest: the key in the table.
     #[must_use]
     pub fn as_bytes(&self) -> &[u8] {
         &self.bytes[..usize::from(self.len)]

@@ -1,4 +1,5 @@
-//! Cuts streams into chunks by their content, and names chunks: what applications that find equal content share.
+//! Cuts streams into chunks by their content, and names chunks: the common part of applications that find equal
+//! content.
 //!
 //! [`Chunking`] decides where a stream is cut and [`ChunkBuffer`] cuts it in bounded memory; a hash names each
 //! chunk by a [`Fingerprint`]. Equal content is cut and named alike wherever it is.

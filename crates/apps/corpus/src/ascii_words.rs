@@ -1,4 +1,4 @@
-//! The words of an ASCII text, 64 bytes at a time. Where words end cannot be foreseen, so no branch asks each byte.
+//! The words of an ASCII text, 64 bytes at a time. Ends of words are unpredictable, so no branch depends on a byte.
 //!
 //! ```text
 //!   text      A  quick,  fox
@@ -7,12 +7,12 @@
 //!   changes   11010000100100      where a word begins, or has ended
 //! ```
 
-/// Bytes of which the bits are one number.
+/// The number of bytes whose bits form one number.
 const GROUP: usize = 64;
-/// Bytes of a word that are copied at once.
+/// The number of bytes of a word that are copied at once.
 const COPIED: usize = 16;
 
-/// What is known of each byte of one text; used again for the next. Its memory is twice that of the text.
+/// The classes of the bytes of one text; reused for the next. Its memory is twice that of the text.
 ///
 /// ```
 /// use nandex_corpus::ascii_words::{AsciiWords, Words};
@@ -24,7 +24,7 @@ const COPIED: usize = 16;
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct AsciiWords {
-    /// Each byte, or its small letter.
+    /// Each byte, in lower case if requested.
     kept: Vec<u8>,
     /// 1 for a byte of a word.
     is_kept: Vec<u8>,
@@ -35,12 +35,12 @@ pub struct AsciiWords {
 pub struct Words<'w> {
     /// One word after another, with a space between.
     pub bytes: &'w mut Vec<u8>,
-    /// Where each begins and ends there.
+    /// The begin and the end of each word in `bytes`.
     pub spans: &'w mut Vec<(usize, usize)>,
 }
 
 impl AsciiWords {
-    /// Puts those words of a text into two empty lists that `is_taken` says; in small letters with `fold_case`. Words
+    /// Copies the words of a text that `is_taken` accepts into two empty lists; in lower case with `fold_case`. Words
     /// are those of [`is_word`](crate::characters::is_word), and a byte that is not ASCII is in none.
     pub fn take(
         &mut self,
@@ -51,7 +51,7 @@ impl AsciiWords {
     ) {
         self.classify(text, fold_case);
         let Words { bytes, spans } = words;
-        // A word is copied in full steps, and has a space behind it.
+        // A word is copied in full steps, and is followed by a space.
         bytes.resize(text.len() + COPIED + 1, 0);
         let (mut len, mut is_before) = (0, 0);
         let mut start = None;
@@ -79,7 +79,7 @@ impl AsciiWords {
         bytes.truncate(len.saturating_sub(1));
     }
 
-    /// The bytes behind the text are in no word, so the last word ends.
+    /// Classifies each byte. The bytes after the text are in no word, so the last word ends.
     fn classify(&mut self, text: &[u8], fold_case: bool) {
         let groups = text.len() / GROUP + 1;
         self.kept.resize(groups * GROUP + COPIED, 0);
@@ -97,7 +97,7 @@ impl AsciiWords {
     }
 }
 
-/// The lowest bit of each of 64 bytes.
+/// Returns the lowest bit of each of 64 bytes.
 #[inline]
 fn bits(group: &[u8]) -> u64 {
     group.chunks_exact(8).enumerate().fold(0, |bits, (eighth, bytes)| {
@@ -108,7 +108,8 @@ fn bits(group: &[u8]) -> u64 {
     })
 }
 
-/// Copies the first `len` bytes, and of a short word also what is behind them: a copy of a fixed size is the fastest.
+/// Copies the first `len` bytes, and for a short word also some bytes behind them: a copy of a fixed size is the
+/// fastest.
 #[inline]
 fn copy(from: &[u8], to: &mut [u8], len: usize) {
     let len = if len <= COPIED { COPIED } else { len };

@@ -1,14 +1,14 @@
-//! Which characters are parts of words.
+//! The characters that are parts of words.
 
 use unicode_general_category::{GeneralCategory as Category, get_general_category};
 
-/// The version of Unicode whose general categories decide what is a word character.
+/// The version of Unicode whose general categories determine the word characters.
 pub const CATEGORIES_VERSION: (u64, u64, u64) = unicode_general_category::UNICODE_VERSION;
 
-/// Does Python's `\w` take this character?
+/// Returns whether Python's `\w` matches this character.
 ///
-/// Python takes `_` and what `str.isalnum` takes: letters, and characters with a numeric value. Of the latter those
-/// that are no numbers by category are ideographs, and so letters.
+/// Python matches `_` and the characters of `str.isalnum`: letters, and characters with a numeric value. Those of the
+/// latter that are not numbers by category are ideographs, and so letters.
 #[must_use]
 pub fn is_word(c: char) -> bool {
     if c.is_ascii() {
@@ -27,7 +27,7 @@ pub fn is_word(c: char) -> bool {
     )
 }
 
-/// Is this a mark, which joins the character before it, such as an accent or a vowel sign?
+/// Returns whether this is a mark that combines with the character before it, such as an accent or a vowel sign.
 #[must_use]
 pub fn is_mark(c: char) -> bool {
     use Category::{EnclosingMark, NonspacingMark, SpacingMark};

@@ -1,11 +1,11 @@
-//! What the applications for texts share: where documents come from, what is a part of a word, files for what does not
-//! fit into RAM, and the tables of an index of documents.
+//! The common part of the applications for texts: sources of documents, characters of words, temporary files, and the
+//! tables of an index of documents.
 //!
 //! 1. [`documents`] reads texts from folders, lines, JSON lines and Parquet, one at a time.
-//! 2. [`characters`] says which characters words are made of, as Python does; [`ascii_words`] finds the words of ASCII
-//!    texts fast.
-//! 3. [`scratch`] has files without names, and [`sort`] sorts in them what does not fit into RAM.
-//! 4. [`tables`] makes and opens the volume of an index, and the tables in it that grow.
+//! 2. [`characters`] knows the characters of words, as Python does; [`ascii_words`] finds the words of ASCII texts
+//!    fast.
+//! 3. [`scratch`] has files without names, and [`sort`] sorts in them data that does not fit into RAM.
+//! 4. [`tables`] creates and opens the volume of an index, and the tables in it that grow.
 #![forbid(unsafe_code)]
 
 pub mod ascii_words;

@@ -3,17 +3,17 @@
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::thread::ScopedJoinHandle;
 
-/// How many threads, and how many items are worth one.
+/// The number of threads, and the number of items that are worth one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Threads {
-    /// The most threads, the caller's among them; 1 or more.
+    /// The most threads, including the caller's; 1 or more.
     pub most: usize,
-    /// Fewer items get no thread of their own; 1 or more.
+    /// The least number of items for a thread; 1 or more.
     pub items_min: usize,
 }
 
 impl Threads {
-    /// As many as the system has processors for this process, but 8 at most.
+    /// Returns as many threads as the system has processors for this process, but at most 8.
     #[must_use]
     pub fn of_system(items_min: usize) -> Self {
         let most = std::thread::available_parallelism().map_or(1, usize::from).min(8);
@@ -21,7 +21,7 @@ impl Threads {
     }
 }
 
-/// Calls `work` with parts of the items, each on a thread; returns what it has made, in the order of the parts.
+/// Calls `work` with parts of the items, each on a thread; returns the results, in the order of the parts.
 ///
 /// # Panics
 /// If `work` does.
@@ -41,9 +41,9 @@ pub fn in_parts<T: Send, R: Send>(
     })
 }
 
-/// Calls `own` on this thread, while others call `work` with parts of the items, of the fewest that are worth a thread.
-/// What is left when `own` is done is worked on by this one too. Returns what `own` has made, and what `work` has, in the
-/// order of the parts.
+/// Calls `own` on this thread, while others call `work` with parts of the items, each with the fewest items that are
+/// worth a thread. When `own` is done, this thread works on the remaining parts too. Returns the result of `own`, and
+/// those of `work` in the order of the parts.
 ///
 /// # Panics
 /// If `work` or `own` do.
@@ -74,7 +74,7 @@ pub fn in_parts_meanwhile<T: Sync, R: Send, O>(
     (own, made.into_iter().map(|(_, made)| made).collect())
 }
 
-/// What a thread has made. A panic goes on: it is a mistake of ours, as one on this thread would be.
+/// Returns the result of a thread. Propagates a panic, as one on this thread would be.
 fn joined<R>(thread: ScopedJoinHandle<'_, R>) -> R {
     thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }

@@ -1,4 +1,4 @@
-//! What does not fit into RAM waits in files without names: they vanish with the process.
+//! Files without names for data that does not fit into RAM: they vanish with the process.
 
 use std::fs::File;
 use std::io::{BufWriter, IntoInnerError, Seek};
@@ -6,7 +6,7 @@ use std::path::Path;
 
 use crate::{Error, Result};
 
-/// A file without a name in `folder`.
+/// Creates a file without a name in `folder`.
 ///
 /// # Errors
 /// [`Error::Scratch`]: a folder that cannot be written to.
@@ -14,8 +14,8 @@ pub fn scratch_file(folder: &Path) -> Result<File> {
     tempfile::tempfile_in(folder).map_err(Error::scratch("make a temporary file"))
 }
 
-/// The file behind a buffer that was written, at its beginning. The words say what has failed if writing or reading
-/// fails.
+/// Returns the file of a buffer that was written, at its beginning. The words name the action that failed if writing or
+/// reading fails.
 ///
 /// # Errors
 /// [`Error::Scratch`]: no space, a failed write.

@@ -5,7 +5,7 @@
 //! ```
 //!
 //! RAM: the budget of a [`Sorter`] is for its records or for the buffers of its runs, since it never has both. A buffer
-//! has at least 512 bytes, so a budget below 33 KiB is passed by a merge, and a record is in RAM whatever its size.
+//! has at least 512 bytes, so a merge exceeds a budget below 33 KiB, and a record is in RAM whatever its size.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -17,19 +17,19 @@ use std::path::{Path, PathBuf};
 use crate::scratch::{rewound, scratch_file};
 use crate::{Error, Result};
 
-/// Runs that are merged at a time; each has a buffer.
+/// The number of runs that are merged at a time; each has a buffer.
 pub const RUNS_MAX: usize = 64;
 
-/// A vector that grows has its records in RAM once, and twice as much for those to come.
+/// The factor of RAM for a vector that grows: its records, and twice as much for those to come.
 const COPIES: usize = 3;
 
-/// What fails, in words.
+/// The failed actions, in words.
 const WRITE: &str = "write a sorted run";
 const READ: &str = "read a sorted run";
 
-/// What is sorted, and its bytes in a run.
+/// A sortable record, and its encoding in a run.
 pub trait Record: Ord + Sized {
-    /// Bytes in RAM in addition to those of the type.
+    /// Returns the bytes in RAM in addition to those of the type.
     fn heap_bytes(&self) -> usize {
         0
     }
@@ -47,7 +47,7 @@ pub trait Record: Ord + Sized {
     fn read(last: Option<&Self>, from: &mut impl BufRead) -> io::Result<Self>;
 }
 
-/// Two numbers, by whose order they are sorted.
+/// A pair of numbers, sorted in this order.
 impl Record for [u64; 2] {
     fn write(&self, _: Option<&Self>, out: &mut impl Write) -> io::Result<()> {
         self.iter().try_for_each(|number| out.write_all(&number.to_le_bytes()))
@@ -66,14 +66,14 @@ pub struct Sorter<R> {
     folder: PathBuf,
     ram_bytes: usize,
     records: Vec<R>,
-    /// Bytes in RAM of the records, without those of the type.
+    /// The bytes in RAM of the records, without those of the type.
     heap_bytes: usize,
     runs: Vec<Run>,
     len: u64,
 }
 
 impl<R: Record> Sorter<R> {
-    /// A sorter with this much RAM in bytes, and its files in `folder`.
+    /// Creates a sorter with this much RAM in bytes, and its files in `folder`.
     #[must_use]
     pub fn new(folder: &Path, ram_bytes: usize) -> Self {
         let (records, runs) = (Vec::new(), Vec::new());
@@ -86,13 +86,13 @@ impl<R: Record> Sorter<R> {
         self.len
     }
 
-    /// Whether there are no records so far.
+    /// Returns whether there are no records so far.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// Takes a record.
+    /// Adds a record.
     ///
     /// # Errors
     /// [`Error::Scratch`]: no space, a failed write.
@@ -108,7 +108,7 @@ impl<R: Record> Sorter<R> {
         Ok(())
     }
 
-    /// Writes the records at hand as a run, and merges all runs into one if there are too many.
+    /// Writes the records in RAM as a run, and merges all runs into one if there are too many.
     fn spill(&mut self) -> Result<()> {
         self.heap_bytes = 0;
         let mut records = std::mem::take(&mut self.records);
@@ -157,7 +157,7 @@ impl<R: Record> Iterator for Sorted<R> {
     }
 }
 
-/// The bytes of a run's buffer, so that those of all runs and of the one that is written fit into the RAM.
+/// Returns the size of a run's buffer, so that those of all runs and of the one that is written fit into the RAM.
 fn buffer_bytes(ram_bytes: usize) -> usize {
     (ram_bytes / (RUNS_MAX + 1)).clamp(512, 64 << 10)
 }
@@ -173,7 +173,7 @@ impl Run {
     /// Writes records, which are in order, to a file in `folder`. `ram_bytes` is the RAM for the buffers of all runs.
     ///
     /// # Errors
-    /// [`Error::Scratch`]: no space, a failed write; those of `records`.
+    /// [`Error::Scratch`]: no space, a failed write; an error of `records`.
     pub fn write<R: Record>(
         folder: &Path,
         ram_bytes: usize,
@@ -202,12 +202,12 @@ impl Run {
 #[derive(Debug)]
 struct Reader {
     file: BufReader<File>,
-    /// Records that are not read yet.
+    /// The number of records that are not read yet.
     left: u64,
 }
 
 impl Reader {
-    /// The next record, after `last`; nothing at the end.
+    /// Returns the next record, after `last`; `None` at the end.
     fn next<R: Record>(&mut self, last: Option<&R>) -> Result<Option<R>> {
         let Some(left) = self.left.checked_sub(1) else { return Ok(None) };
         self.left = left;
@@ -220,24 +220,25 @@ impl Reader {
     }
 }
 
-/// Several runs, read as one: their records in order. It has a record of each in RAM.
+/// Several runs, read as one: their records in order. It holds one record of each run in RAM.
 #[derive(Debug)]
 pub struct Merge<R> {
     ram_bytes: usize,
-    /// Nothing where a run has ended.
+    /// The runs; `None` for one that has ended.
     runs: Vec<Option<Reader>>,
     /// The next record of each run that has one, with the run's number.
     next: BinaryHeap<Reverse<(R, usize)>>,
 }
 
 impl<R: Record> Merge<R> {
-    /// A merge of no runs, with this much RAM in bytes for the buffers of [`RUNS_MAX`] and of one that is written.
+    /// Creates a merge of no runs, with this much RAM in bytes for the buffers of [`RUNS_MAX`] and of one that is
+    /// written.
     #[must_use]
     pub fn new(ram_bytes: usize) -> Self {
         Self { ram_bytes, runs: Vec::new(), next: BinaryHeap::new() }
     }
 
-    /// Begins to read a run. Records that equal some of earlier runs come after these.
+    /// Begins to read a run. Records that equal those of earlier runs come after these.
     ///
     /// # Errors
     /// [`Error::Scratch`]: a failed read.
@@ -257,7 +258,7 @@ impl<R: Record> Merge<R> {
         self.next.len()
     }
 
-    /// The smallest record, which stays.
+    /// Returns the smallest record without removing it.
     #[must_use]
     pub fn peek(&self) -> Option<&R> {
         self.next.peek().map(|Reverse((record, _))| record)

@@ -1,7 +1,8 @@
-//! The volume of an index of documents, and the tables in it that grow as documents come.
+//! The volume of an index of documents, and the tables in it that grow with the documents.
 //!
-//! Both kinds of table are asked mostly for keys that are not there, which a growing BufferHash answers without a read:
-//! one with keys and values of fixed widths, and one with records of any size, whose references such a table has.
+//! Both kinds of table are asked mostly for absent keys, which a growing BufferHash answers without a read: one has
+//! keys and values of fixed widths, and the other has records of any size, with their references in a table of the
+//! first kind.
 
 use std::path::Path;
 
@@ -13,14 +14,14 @@ use nandex::{
     AnyTable, Database, Error, LargeTable, OpenOptions, Policy, Requirements, Result, Volume,
 };
 
-/// Documents for which a table with an entry for each begins; it grows from there.
+/// The number of documents for which a table with an entry for each begins; it grows from there.
 pub const DOCUMENTS_FIRST: u64 = 10_000;
 
-/// Bytes of a log, at least and at most.
+/// The least and the most bytes of a log.
 const LOG_BYTES_MIN: u64 = 8 << 20;
 const LOG_BYTES_MAX: u64 = 256 << 20;
 
-/// Makes the volume of a new index. Its file takes space as it is written.
+/// Creates the volume of a new index. Its file takes space as it is written.
 ///
 /// # Errors
 /// A file that exists, no space, a failed write.
@@ -31,49 +32,49 @@ pub fn create_volume(path: &Path, log_bytes: u64) -> Result<Database> {
 /// Opens the volume of an index.
 ///
 /// # Errors
-/// No such file, a file that is no volume or is in use, damage, a failed read.
+/// No such file, a file that is not a volume or is in use, damage, a failed read.
 pub fn open_volume(path: &Path) -> Result<Database> {
     nandex::options().create(Create::Open).sparse().open(path)
 }
 
-/// The length of the log of an index whose structures work well with `wanted` bytes: whole MiB, 8 at least and 256 at
-/// most.
+/// Returns the length of the log of an index whose structures work well with `wanted` bytes: whole MiB, at least 8 and
+/// at most 256.
 #[must_use]
 pub fn log_bytes(wanted: u64) -> u64 {
     wanted.next_multiple_of(1 << 20).clamp(LOG_BYTES_MIN, LOG_BYTES_MAX)
 }
 
-/// Returns whether an update was refused for lack of space, and nothing was changed.
+/// Returns whether an update failed for lack of space, and nothing was changed.
 #[must_use]
 pub fn is_full(error: &Error) -> bool {
     matches!(error, Error::ValuesFull { .. } | Error::GrowthStopped { .. } | Error::Full { .. })
 }
 
-/// A table that grows: its name, and what it may take. It is made and opened with the options of an opening that are
-/// stated; parameters are stated in its configuration.
+/// A table that grows: its name, and its limits. It is created and opened with the given options of an opening;
+/// parameters are given in its configuration.
 #[derive(Clone, Copy, Debug)]
 pub struct TablePlan {
     /// The name of the table.
     pub name: &'static str,
-    /// Entries for which a new table begins.
+    /// The number of entries for which a new table begins.
     pub entries_first: u64,
-    /// RAM of its buffers and filters, in bytes at most; `None` for as much as they need.
+    /// The most RAM of its buffers and filters, in bytes; `None` for as much as they need.
     pub ram_bytes_max: Option<u64>,
     /// RAM for a cache of its entries, in bytes.
     pub cache_bytes: u64,
 }
 
 impl TablePlan {
-    /// A table within a share of the RAM, without a cache.
+    /// Returns the plan of a table within a share of the RAM, without a cache.
     #[must_use]
     pub const fn within(ram_bytes: u64, name: &'static str, entries_first: u64) -> Self {
         Self { name, entries_first, ram_bytes_max: Some(ram_bytes), cache_bytes: 0 }
     }
 
-    /// The configuration of a table whose keys and values have these widths, in bytes.
+    /// Returns the configuration of a table whose keys and values have these widths, in bytes.
     ///
     /// # Errors
-    /// RAM that is too little.
+    /// Too little RAM.
     pub fn config(self, (key, value): (usize, usize)) -> Result<growing::Config> {
         let asked = Requirements {
             policy: Policy::Grow,
@@ -83,10 +84,10 @@ impl TablePlan {
         growing::Config::advised(&asked)
     }
 
-    /// Makes a table of this configuration.
+    /// Creates a table of this configuration.
     ///
     /// # Errors
-    /// RAM that is too little, a name that is taken, no space, a failed write; an option that cannot work.
+    /// Too little RAM, a name that is in use, no space, a failed write; an invalid option.
     pub fn create(
         self,
         volume: &Volume,
@@ -96,15 +97,15 @@ impl TablePlan {
         self.create_as(volume, self.name, config, stated)
     }
 
-    /// Opens such a table.
+    /// Opens a table of this plan.
     ///
     /// # Errors
-    /// RAM that is too little, no such table, damage, a failed read; an option that cannot work.
+    /// Too little RAM, no such table, damage, a failed read; an invalid option.
     pub fn open(self, volume: &Volume, stated: &Stated) -> Result<AnyTable> {
         self.open_as(volume, self.name, stated)
     }
 
-    /// Opens such a table, which must have all parameters that are stated.
+    /// Opens a table of this plan, which must have all given parameters.
     ///
     /// # Errors
     /// As [`open`](Self::open) and [`Stated::check`].
@@ -113,7 +114,7 @@ impl TablePlan {
         stated.check(self.name, &table.config()).map(|()| table)
     }
 
-    /// Makes a table of records of any size, which are in a value log of these sizes.
+    /// Creates a table of records of any size, which are in a value log of these sizes.
     ///
     /// # Errors
     /// As [`create`](Self::create).
@@ -158,7 +159,7 @@ impl TablePlan {
     }
 }
 
-/// The value log of a new table of records. It begins with the least, and takes more as records need it.
+/// Returns the value log of a new table of records. It begins with the least size, and grows as records need it.
 #[must_use]
 pub fn growing_values() -> ValuesConfig {
     ValuesConfig::holding(0, nandex::WhenFull::Grow)

@@ -1,26 +1,25 @@
-//! What the table keeps of a chunk under its fingerprint.
+//! The table's value for a chunk under its fingerprint.
 //!
 //! The key is the whole digest, and no content is kept to compare with.
 
-/// Bytes of a value in the table.
+/// The number of bytes of a value in the table.
 pub const VALUE_BYTES: usize = 8;
 
 /// The table's value for a fingerprint: the chunk's length, then the number of the file that had it first,
 /// both 32 bits little-endian.
 ///
-/// The length guards against a table that was filled by something else. Files are numbered from 0 in
-/// the order of the run that inserted the chunk, which is that of [`crate::Walk`]; from 2^32 - 1 on
-/// they share that last number.
+/// The length guards against a table with other content. Files are numbered from 0 in the order of the run that
+/// inserted the chunk, which is that of [`crate::Walk`]; from 2^32 - 1 on they share that last number.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ChunkValue {
-    /// Bytes of the chunk.
+    /// The number of bytes of the chunk.
     pub length: u32,
-    /// Number of the first file, in the run that saw it.
+    /// The number of the first file, in the run that found it.
     pub file: u32,
 }
 
 impl ChunkValue {
-    /// The value's bytes.
+    /// Encodes the value.
     #[must_use]
     pub fn encode(self) -> [u8; VALUE_BYTES] {
         let mut bytes = [0; VALUE_BYTES];
@@ -29,7 +28,7 @@ impl ChunkValue {
         bytes
     }
 
-    /// The value in these bytes, or nothing if they are not eight.
+    /// Decodes a value; returns `None` if the bytes are not eight.
     #[must_use]
     pub fn decode(bytes: &[u8]) -> Option<Self> {
         let (length, rest) = bytes.split_first_chunk::<4>()?;

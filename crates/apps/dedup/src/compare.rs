@@ -1,8 +1,8 @@
-//! What trees share with one another, and of what files are copies.
+//! The content that trees share with one another, and the files that are copies.
 //!
-//! A table for a comparison has a longer value: a chunk's length and first file, as always, and how often it comes in
-//! each tree. Trees are read one after another. So when a chunk comes for the first time in a tree, how often it comes
-//! in the trees before is known for good, and both directions add up in one pass. RAM: the paths of all files.
+//! A table for a comparison has a longer value: a chunk's length and first file, as always, and how often it occurs in
+//! each tree. Trees are read one after another. So when a chunk occurs for the first time in a tree, its numbers in the
+//! earlier trees are final, and both directions are summed in one pass. RAM: the paths of all files.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -15,22 +15,22 @@ use crate::read::Chunk;
 use crate::units::ratio;
 use crate::{ChunkValue, FileEntry, Fingerprint, Result, VALUE_BYTES};
 
-/// The most trees that are compared in one run: a value has 64 bytes at most.
+/// The most trees that are compared in one run: a value has at most 64 bytes.
 pub const TREES_MAX: usize = 14;
 
-/// The most files that are listed with what they are copies of.
+/// The most files that are listed with their sources.
 pub const COPIES_LISTED_MAX: usize = 20;
 
-/// Bytes of a count of a tree.
+/// The number of bytes of a count of a tree.
 const COUNT_BYTES: usize = 4;
 
-/// Bytes of a value of a table for comparing that many trees.
+/// Returns the number of bytes of a value of a table for comparing `trees` trees.
 #[must_use]
 pub const fn comparison_value_bytes(trees: usize) -> usize {
     VALUE_BYTES + COUNT_BYTES * trees
 }
 
-/// What trees share.
+/// The result of a comparison.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Comparison {
     /// The trees, in the order of their paths.
@@ -39,16 +39,16 @@ pub struct Comparison {
     pub copies: Vec<CopiedFile>,
 }
 
-/// A tree, and what it shares with each.
+/// A tree, and the content that it shares with each.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct ComparedTree {
     /// Its path.
     pub path: String,
-    /// Its bytes that were read.
+    /// The number of its bytes that were read.
     pub bytes: u64,
-    /// Its bytes in chunks that are also in each of the trees, in their order; all of them for itself.
+    /// The number of its bytes in chunks that are also in each of the trees, in order; all of them for itself.
     pub shared_bytes: Vec<u64>,
-    /// The same over `bytes`.
+    /// The same as fractions of `bytes`.
     pub shared_fraction: Vec<f64>,
 }
 
@@ -57,20 +57,20 @@ pub struct ComparedTree {
 pub struct CopiedFile {
     /// Its path.
     pub path: String,
-    /// Its bytes.
+    /// The number of its bytes.
     pub bytes: u64,
     /// The earlier file that first had most of its chunks, by bytes.
     pub copy_of: String,
-    /// Its bytes in chunks that this file had first.
+    /// The number of its bytes in chunks that this file had first.
     pub copied_bytes: u64,
 }
 
-/// What the table says of a chunk.
+/// The table's record of a chunk.
 #[derive(Clone, Copy, Debug, Default)]
 struct Record {
     value: ChunkValue,
     counts: [u32; TREES_MAX],
-    /// Was it there before?
+    /// Whether it was present before.
     is_known: bool,
 }
 
@@ -95,13 +95,13 @@ impl Record {
     }
 }
 
-/// Adds up what comes.
+/// Sums up the chunks of a run.
 #[derive(Debug)]
 pub(crate) struct Comparer {
     trees: Vec<ComparedTree>,
     /// The paths of the files so far, by their numbers.
     paths: Vec<String>,
-    /// For the file that is being read: bytes in chunks that an earlier file had first, by that file's number.
+    /// For the file that is being read: the bytes in chunks that an earlier file had first, by that file's number.
     sources: HashMap<u32, u64>,
     copies: Vec<CopiedFile>,
 }
@@ -117,7 +117,7 @@ impl Comparer {
         Self { trees, paths: Vec::new(), sources: HashMap::new(), copies: Vec::new() }
     }
 
-    /// Looks all chunks of a batch up and writes them back; returns for each its first file, if it was there before.
+    /// Looks up all chunks of a batch and writes them back; returns for each its first file, if it was present before.
     pub(crate) fn find_and_insert(
         &mut self,
         table: &dyn Table,
@@ -156,7 +156,7 @@ impl Comparer {
         Ok(sources)
     }
 
-    /// Adds a chunk to what its tree shares with the others, in both directions.
+    /// Adds a chunk to the content that its tree shares with the others, in both directions.
     fn add_chunk(&mut self, chunk: &Chunk, record: &mut Record) {
         let (tree, length) = (chunk.tree, u64::from(chunk.length));
         self.trees[tree].bytes += chunk.bytes();
@@ -174,12 +174,12 @@ impl Comparer {
         record.counts[tree] = record.counts[tree].saturating_add(times);
     }
 
-    /// Notes that a chunk of the present file was first in `source`.
+    /// Notes that a chunk of the current file was first in `source`.
     pub(crate) fn add_source(&mut self, source: u32, bytes: u64) {
         *self.sources.entry(source).or_default() += bytes;
     }
 
-    /// The present file has ended.
+    /// Notes the end of the current file.
     pub(crate) fn end_file(&mut self, entry: &FileEntry, bytes: u64) {
         let number = u32::try_from(self.paths.len()).unwrap_or(u32::MAX);
         let path = entry.path.display().to_string();

@@ -1,4 +1,4 @@
-//! What can stop a run, with the place and the remedy.
+//! The errors of a run, each with the place and the remedy.
 //!
 //! A file that cannot be read never stops a run: it is skipped and listed in the summary.
 
@@ -8,7 +8,7 @@ use std::path::PathBuf;
 /// The result of a run or one of its parts.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// What can stop a run.
+/// An error of a run.
 #[derive(thiserror::Error, Debug)]
 #[non_exhaustive]
 pub enum Error {
@@ -23,19 +23,19 @@ pub enum Error {
     Path {
         /// The path as it was given.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
-    /// A chunker, an average or a hash that there is not.
+    /// An invalid chunker, average or hash.
     #[error(transparent)]
     Chunk(#[from] nandex_chunk::Error),
-    /// More trees to compare than a value has space for, or a path that is none.
+    /// More trees to compare than a value has space for, or fewer than two.
     #[error(
         "{found} trees to compare: a run compares 2 to {max} trees; leave some out, or compare directories above them",
         max = crate::TREES_MAX
     )]
     Trees {
-        /// Paths that were given.
+        /// The number of paths that were given.
         found: usize,
     },
     /// A table whose keys or values have another width than the run needs.
@@ -45,25 +45,25 @@ pub enum Error {
     Width {
         /// `key` or `value`.
         what: &'static str,
-        /// Bytes the run needs.
+        /// The bytes that the run needs.
         expected: usize,
-        /// Bytes the table has.
+        /// The bytes that the table has.
         found: usize,
-        /// Bytes of a key under the chosen hash.
+        /// The bytes of a key under the chosen hash.
         key_bytes: usize,
-        /// Bytes of a value of this run.
+        /// The bytes of a value of this run.
         value_bytes: usize,
     },
-    /// An entry that a run with this table cannot have written.
+    /// An entry that no run with this table can have written.
     #[error(
         "under fingerprint {fingerprint} the table says a chunk of {found} bytes, but the chunk just read has {expected}: this table was filled by something else or is damaged; use a table made for chunk fingerprints"
     )]
     Foreign {
         /// The fingerprint, in hexadecimal.
         fingerprint: String,
-        /// Bytes of the present chunk.
+        /// The bytes of the current chunk.
         expected: u32,
-        /// Bytes in the table.
+        /// The bytes in the table.
         found: u32,
     },
 }

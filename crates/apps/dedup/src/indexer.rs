@@ -1,7 +1,7 @@
-//! The table's side: looks chunks up in batches, inserts the new ones and adds everything up.
+//! The table's side: looks chunks up in batches, inserts the new ones and sums everything up.
 //!
-//! Pieces come in the order of the walk, and their sizes alone decide batches. So a tree gives the same
-//! totals, the same lookups and the same order of inserts every time, however many workers read it.
+//! Pieces arrive in the order of the walk, and their sizes alone determine batches. So a tree gives the same totals,
+//! the same lookups and the same order of inserts every time, however many workers read it.
 
 use std::collections::HashSet;
 
@@ -18,10 +18,10 @@ use crate::{ChunkValue, Done, Error, Fingerprint, Listed, Progress, Result, VALU
 /// The most chunks in a batch of lookups. Keeps a deep queue busy; costs about 200 KiB.
 const BATCH_CHUNKS_MAX: usize = 4096;
 
-/// Approximate bytes of chunks in a batch: with chunks of 1 MiB there is still progress twice a second.
+/// The approximate bytes of chunks in a batch: with chunks of 1 MiB there is still progress twice a second.
 const BATCH_BYTES_MAX: u64 = 64 << 20;
 
-/// Some earlier file: which one, only a comparison asks.
+/// Some earlier file; only a comparison needs to know which one.
 const SOME_FILE: u32 = u32::MAX;
 
 /// Sums over all chunks and files so far.
@@ -32,11 +32,11 @@ pub(crate) struct Totals {
     pub(crate) unique_chunks: u64,
     pub(crate) tops: Tops,
     pub(crate) skipped: SkippedList,
-    /// If the run compares trees, once it has ended.
+    /// The comparison of the trees, once the run has ended, if there is one.
     pub(crate) comparison: Option<Comparison>,
 }
 
-/// Takes pieces in, batches them and keeps the totals.
+/// Collects pieces, batches them and sums up the totals.
 pub(crate) struct Indexer<'a, 'f> {
     table: &'a dyn Table,
     progress: &'a dyn Progress,
@@ -72,20 +72,20 @@ impl<'a, 'f> Indexer<'a, 'f> {
         }
     }
 
-    /// Compares the trees too, if that is what the options say.
+    /// Also compares the trees, if the options say so.
     pub(crate) fn comparing(mut self, options: &Options) -> Self {
         self.comparer = options.compare.then(|| Comparer::new(&options.paths));
         self
     }
 
-    /// Must `piece` wait until the batch is done?
+    /// Returns whether `piece` must wait until the batch is done.
     pub(crate) fn is_full_for(&self, piece: &Piece) -> bool {
         self.chunks.len() + piece.chunks.len() > BATCH_CHUNKS_MAX
             || self.ends.len() + piece.ends.len() > BATCH_CHUNKS_MAX
             || self.chunks_bytes >= BATCH_BYTES_MAX
     }
 
-    /// Puts a piece into the batch.
+    /// Adds a piece to the batch.
     pub(crate) fn take(&mut self, piece: Piece) {
         let before = self.chunks.len();
         self.ends.extend(piece.ends.into_iter().map(|(at, end)| (before + at, end)));
@@ -116,7 +116,7 @@ impl<'a, 'f> Indexer<'a, 'f> {
         Totals { comparison: self.comparer.map(Comparer::finish), ..self.totals }
     }
 
-    /// The file number of every waiting chunk.
+    /// Returns the file number of every waiting chunk.
     fn file_of_each(&self, chunks: usize, ends: &[(usize, End)]) -> Vec<u32> {
         let mut files = Vec::with_capacity(chunks);
         let mut file = self.file;
@@ -189,13 +189,13 @@ impl<'a, 'f> Indexer<'a, 'f> {
     }
 }
 
-/// A file's number as the table keeps it.
+/// Returns a file's number as the table stores it.
 fn number(file: u64) -> u32 {
     u32::try_from(file).unwrap_or(u32::MAX)
 }
 
-/// For every chunk that was there before, in the table or earlier in the batch, [`SOME_FILE`]. The others are inserted,
-/// in order.
+/// Returns [`SOME_FILE`] for every chunk that was present before, in the table or earlier in the batch. The others are
+/// inserted, in order.
 fn find_and_insert(table: &dyn Table, chunks: &[Chunk], files: &[u32]) -> Result<Vec<Option<u32>>> {
     let (firsts, duplicate) = first_of_each(chunks);
     let mut sources: Vec<_> = duplicate.iter().map(|&again| again.then_some(SOME_FILE)).collect();
@@ -212,7 +212,7 @@ fn find_and_insert(table: &dyn Table, chunks: &[Chunk], files: &[u32]) -> Result
     Ok(sources)
 }
 
-/// The first place of each fingerprint in a batch, and a mark on all its other places.
+/// Returns the first place of each fingerprint in a batch, and a mark on all its other places.
 fn first_of_each(chunks: &[Chunk]) -> (Vec<usize>, Vec<bool>) {
     let mut seen: HashSet<&Fingerprint> = HashSet::with_capacity(chunks.len());
     let is_again: Vec<bool> = chunks.iter().map(|chunk| !seen.insert(&chunk.fingerprint)).collect();
@@ -229,7 +229,7 @@ pub(crate) fn check_length(chunk: &Chunk, value: &[u8]) -> Result<()> {
     Err(Error::Foreign { fingerprint, expected: chunk.length, found })
 }
 
-/// Pages read per lookup between two readings of the table's figures.
+/// Returns the pages read per lookup between two readings of the table's figures.
 pub(crate) fn reads_per_lookup(before: &TableStats, after: &TableStats) -> f64 {
     let since = |figure: fn(&TableStats) -> u64| figure(after).saturating_sub(figure(before));
     let reads = since(|stats| stats.hit_reads + stats.miss_reads);

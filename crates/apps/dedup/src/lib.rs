@@ -1,11 +1,10 @@
 //! Finds the duplicate chunks of real trees with a fingerprint table bigger than its RAM.
 //!
-//! This is the content side of the WAN optimizer in section 8 of the BufferHash paper (NSDI'10): data is cut
-//! into chunks by its content, each chunk is named by a cryptographic digest, and the digests are kept in a
-//! hash table on flash. [`dedup`] walks trees, cuts and hashes their files on all cores, looks every digest
-//! up in a [`nandex::Table`] and returns a [`Summary`]: how much is duplicate, where, and what the index
-//! costs. [`survey`] is the cheap first pass that sizes the table; [`html`] and [`text`] show a summary to
-//! people, and its JSON form shows it to programs.
+//! This is the content side of the WAN optimizer in section 8 of the BufferHash paper (NSDI'10): data is cut into
+//! chunks by its content, each chunk is named by a cryptographic digest, and the digests are stored in a hash table on
+//! flash. [`dedup`] walks trees, cuts and hashes their files on all cores, looks every digest up in a [`nandex::Table`]
+//! and returns a [`Summary`]: how much is duplicate, where, and what the index costs. [`survey`] is the cheap first
+//! pass that sizes the table; [`html`] and [`text`] show a summary to people, and its JSON form shows it to programs.
 //!
 //! ```
 //! use std::sync::atomic::AtomicBool;

@@ -1,4 +1,4 @@
-//! The chunks of a run and where they are, one by one.
+//! The chunks of a run and their places, one by one.
 
 use std::fmt;
 use std::path::Path;
@@ -6,34 +6,35 @@ use std::path::Path;
 use crate::Fingerprint;
 use crate::units::printable;
 
-/// A line of the list. A file's chunks come first, then the file; files are numbered from 0 in the order of the
-/// walk. So a list takes no memory, however large a file is.
+/// A line of the list. A file's chunks precede the file; files are numbered from 0 in the order of the walk. So a list
+/// takes no memory, however large a file is.
 ///
 /// Prints as fields with tabs between them, without a line end; control characters of a path are escaped.
 #[derive(Clone, Copy, Debug)]
 pub enum Listed<'a> {
     /// `chunk`, then each field.
     Chunk {
-        /// The number of the file that it is in.
+        /// The number of its file.
         file: u64,
-        /// Where it begins there, in bytes.
+        /// The place where it begins there, in bytes.
         offset: u64,
         /// Its length.
         bytes: u32,
-        /// How often it comes one after another from there on: more than once only in a hole.
+        /// The number of times that it repeats from there on: more than once only in a hole.
         times: u64,
         /// Its name.
         fingerprint: &'a Fingerprint,
-        /// Was it there before? Printed as `duplicate` or `new`. Of a repeated one only the first may be new.
+        /// Whether it was present before. Printed as `duplicate` or `new`. Of a repeated chunk only the first may be
+        /// new.
         is_duplicate: bool,
     },
     /// `file`, then each field.
     File {
         /// Its number.
         number: u64,
-        /// Its bytes that were read.
+        /// The number of its bytes that were read.
         bytes: u64,
-        /// Where it is.
+        /// Its path.
         path: &'a Path,
     },
 }

@@ -1,15 +1,15 @@
-//! How a run reports its progress, and what it finds.
+//! The reports of a run: its progress and its findings.
 
 use crate::Listed;
 
 /// The progress of a run. No figure ever decreases.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Done {
-    /// Files read to their end and looked up.
+    /// The number of files read to their end and looked up.
     pub files: u64,
-    /// Bytes read and looked up.
+    /// The number of bytes read and looked up.
     pub bytes: u64,
-    /// Bytes of those that were there before.
+    /// The number of those bytes that were present before.
     pub duplicate_bytes: u64,
 }
 
@@ -20,7 +20,7 @@ pub trait Progress {
     /// Receives the progress. Its time counts as the run's.
     fn update(&self, done: Done);
 
-    /// Receives each chunk and each file, in the order of the walk. Nothing is done with them unless this says what.
+    /// Receives each chunk and each file, in the order of the walk. Ignores them by default.
     fn list(&self, _listed: Listed<'_>) {}
 }
 

@@ -21,11 +21,10 @@ use nandex_chunk::{ChunkBuffer, Holes};
 /// The most chunks in a piece: a file of any size is passed on in bounded memory.
 const PIECE_CHUNKS_MAX: usize = 1024;
 
-/// Approximate bytes of chunks in a piece: so that progress and cancelling do not wait for 1,024 chunks of 8
-/// MiB.
+/// The approximate bytes of chunks in a piece, so that progress and cancelling do not wait for 1,024 chunks of 8 MiB.
 const PIECE_BYTES_MAX: u64 = 16 << 20;
 
-/// From this size on the kernel is told that a file will be read from front to back.
+/// The size from which on the kernel is told that a file will be read from front to back.
 const ADVISE_BYTES_MIN: u64 = 1 << 20;
 
 /// A chunk for the table.
@@ -33,25 +32,25 @@ const ADVISE_BYTES_MIN: u64 = 1 << 20;
 pub(crate) struct Chunk {
     pub(crate) fingerprint: Fingerprint,
     pub(crate) length: u32,
-    /// How often it comes in a row: more than once only in a hole.
+    /// The number of times that it repeats in a row: more than once only in a hole.
     pub(crate) times: u64,
-    /// The number of the given path that it is under.
+    /// The number of the given path above it.
     pub(crate) tree: usize,
 }
 
 impl Chunk {
-    /// Bytes of all of its times.
+    /// The bytes of all of its repetitions.
     pub(crate) fn bytes(&self) -> u64 {
         u64::from(self.length).saturating_mul(self.times)
     }
 }
 
-/// The end of a file whose chunks are all there, or something skipped.
+/// The end of a file whose chunks are complete, or something skipped.
 #[derive(Debug)]
 pub(crate) enum End {
     /// A file with its number in the walk, and a problem of its reading, if any.
     File(FileEntry, Option<Skipped>),
-    /// Skipped: no chunks.
+    /// Something skipped, without chunks.
     Skipped(Skipped),
 }
 
@@ -61,7 +60,7 @@ pub(crate) struct Piece {
     pub(crate) chunks: Vec<Chunk>,
     /// Each end with the number of this piece's chunks before it.
     pub(crate) ends: Vec<(usize, End)>,
-    /// Nothing of the job comes after this piece.
+    /// Whether this is the last piece of the job.
     pub(crate) is_last: bool,
 }
 
@@ -89,9 +88,9 @@ impl<'a> Stop<'a> {
     }
 }
 
-/// Something to read that can report its stamp.
+/// A readable source that can report its stamp.
 trait Source: Holes {
-    /// Size and modification time, now.
+    /// Returns the current size and modification time.
     fn stamp(&self) -> io::Result<Stamp>;
 }
 
@@ -127,7 +126,7 @@ impl<'a> Reader<'a> {
         Self { buffer: ChunkBuffer::new(&options.chunking), hash: options.hash, stop }
     }
 
-    /// Does a job to its end, or breaks off when the run stops or nobody takes the results.
+    /// Does a job to its end, or breaks off when the run stops or the results have no receiver.
     pub(crate) fn work(&mut self, job: Job) -> ControlFlow<()> {
         let mut outbox = Outbox::new(job.results);
         for find in job.finds {
@@ -151,7 +150,7 @@ impl<'a> Reader<'a> {
             return ControlFlow::Break(());
         }
         if entry.bytes == 0 {
-            // Nothing to cut, and files that only pretend to be empty are not read.
+            // There is nothing to cut, and files that only pretend to be empty are not read.
             return ControlFlow::Continue(None);
         }
         match open(&entry.path) {
@@ -211,9 +210,9 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Opens a file to read, if it still is one: a name may mean something else since the walk.
+/// Opens a file for reading, if it still is one: a name may have another meaning since the walk.
 ///
-/// A link is refused, and a pipe that took the file's place does not block.
+/// A link fails, and a pipe that took the file's place does not block.
 fn open(path: &Path) -> io::Result<SparseFile> {
     let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
     let file = File::from(rustix::fs::open(path, flags, Mode::empty())?);
@@ -222,7 +221,7 @@ fn open(path: &Path) -> io::Result<SparseFile> {
         return Err(io::Error::other("it is no longer a regular file"));
     }
     if metadata.len() >= ADVISE_BYTES_MIN {
-        // A hint: if it is refused, reading is only slower.
+        // This is a hint: if it fails, reading is only slower.
         let _ = rustix::fs::fadvise(&file, 0, None, Advice::Sequential);
     }
     Ok(SparseFile::new(file, &metadata))

@@ -6,8 +6,8 @@
 //!      \______ the jobs' result channels, in order of the walk _____/
 //! ```
 //!
-//! 1. A job is a few neighbouring small files, or one large one. It comes with a channel of its own for its
-//!    results; the indexer empties the channels in the order of the walk, whichever worker is ahead.
+//! 1. A job is a few neighbouring small files, or one large one. It has a channel of its own for its results; the
+//!    indexer empties the channels in the order of the walk, whichever worker is ahead.
 //! 2. All channels and queues are bounded: a worker that is ahead waits. Workers take jobs in order, so some
 //!    worker has the job whose channel is being emptied, and there is no deadlock.
 //! 3. RAM: a read buffer per worker (see [`nandex_chunk::ChunkBuffer`]) and at most four jobs per worker at a
@@ -33,13 +33,13 @@ use crate::{Error, Found, KindCount, Progress, Result, SkipKind, Summary, TREES_
 /// The most finds in a job.
 const JOB_FINDS_MAX: usize = 64;
 
-/// A job takes no further file once its files have this many bytes.
+/// The number of bytes of its files from which on a job gets no further file.
 const JOB_BYTES_MAX: u64 = 1 << 20;
 
-/// Jobs at a time for each worker: enough that none waits while a large file's channel is being emptied.
+/// The number of jobs at a time for each worker: enough that none waits while a large file's channel is being emptied.
 const JOBS_PER_WORKER: usize = 4;
 
-/// Finished pieces that may wait in a job's channel.
+/// The number of finished pieces that may wait in a job's channel.
 const PIECES_PER_CHANNEL: usize = 2;
 
 /// The most workers that are started, even if more are requested.
@@ -55,8 +55,8 @@ const WORKERS_MAX: usize = 256;
 /// marked as interrupted; a later run on the same table continues.
 ///
 /// # Errors
-/// A table of the wrong widths, a given or left out path that cannot be examined, a failing table, an entry
-/// in it that is not of a chunk. Files that cannot be read are in the summary instead.
+/// A table of the wrong widths, a given or excluded path that cannot be examined, a failing table, an entry in it that
+/// is not of a chunk. Files that cannot be read are in the summary instead.
 pub fn dedup(
     table: &dyn Table,
     options: &Options,
@@ -99,7 +99,7 @@ fn check_widths(table: &dyn Table, options: &Options) -> Result<()> {
     Ok(())
 }
 
-/// Results of one job, piece by piece.
+/// The results of one job, piece by piece.
 type Results = Receiver<Piece>;
 
 /// Runs all threads to their end; returns the totals, and whether anything was left undone.
@@ -132,7 +132,7 @@ fn run_pipeline(
     })
 }
 
-/// The walk's thread: groups finds into jobs and distributes them.
+/// Runs the walk's thread: groups finds into jobs and distributes them.
 fn hand_out(
     walk: Walk,
     stop: Stop<'_>,
@@ -167,7 +167,7 @@ fn send_job(
     if sent { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
 }
 
-/// A worker's thread: one job after another until there are none, or the run stops.
+/// Runs a worker's thread: one job after another until there are none, or the run stops.
 fn work(jobs: &Mutex<Receiver<Job>>, mut reader: Reader<'_>) {
     loop {
         let next = jobs.lock().unwrap_or_else(PoisonError::into_inner).recv();
@@ -178,7 +178,7 @@ fn work(jobs: &Mutex<Receiver<Job>>, mut reader: Reader<'_>) {
     }
 }
 
-/// The caller's thread: empties the jobs' channels in order. Breaks if cancelled or if a job stayed unfinished.
+/// Runs in the caller's thread: empties the jobs' channels in order. Breaks if cancelled or if a job stayed unfinished.
 fn index(
     indexer: &mut Indexer<'_, '_>,
     results: Receiver<Results>,
@@ -211,7 +211,7 @@ fn index(
 struct Figures {
     before: TableStats,
     after: TableStats,
-    /// Entries forgotten in the run, and in the table's life.
+    /// The numbers of entries forgotten in the run, and in the table's life.
     forgotten: (u64, u64),
     elapsed: Duration,
     interrupted: bool,

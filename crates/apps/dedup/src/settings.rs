@@ -1,6 +1,6 @@
-//! What an index was made with: fingerprints of one chunker, average chunk and hash are of no use to another.
+//! The settings of an index: fingerprints of one chunker, average chunk and hash are useless to another.
 //!
-//! The name of the index's table says it, so it is in the volume's catalog, where no eviction reaches it:
+//! The name of the index's table contains them, so they are in the volume's catalog, where no eviction reaches them:
 //! `fingerprints-fastcdc-8192-blake3`.
 
 use crate::{Chunking, Hash};
@@ -8,20 +8,20 @@ use crate::{Chunking, Hash};
 /// The first word of the name of an index's table.
 const WORD: &str = "fingerprints";
 
-/// How the chunks of an index are cut and named.
+/// The chunking and the hash of an index.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct IndexSettings {
-    /// How files are cut.
+    /// The chunking of files.
     pub chunking: Chunking,
-    /// How chunks are named.
+    /// The hash that names chunks.
     pub hash: Hash,
 }
 
 impl IndexSettings {
-    /// The name of tables that were made before names had settings.
+    /// The name of tables that were created before names had settings.
     pub const UNNAMED: &str = WORD;
 
-    /// The name of the table of such an index.
+    /// Returns the name of the table of an index with these settings.
     ///
     /// ```
     /// use nandex_dedup::IndexSettings;
@@ -35,7 +35,7 @@ impl IndexSettings {
         format!("{WORD}-{chunker}-{average}-{}", self.hash)
     }
 
-    /// The settings that a table's name says; `None` for any other name.
+    /// Returns the settings in a table's name; `None` for any other name.
     #[must_use]
     pub fn of_table(name: &str) -> Option<Self> {
         let [WORD, chunker, average, hash] = name.split('-').collect::<Vec<_>>()[..] else {

@@ -1,4 +1,4 @@
-//! A file that is read from front to back, and knows its holes: they are zeros that nobody reads.
+//! A file that is read from front to back, and knows its holes: zeros that need not be read.
 
 use std::fs::{File, Metadata};
 use std::io::{self, Read};
@@ -10,21 +10,21 @@ use rustix::io::Errno;
 
 use nandex_chunk::Holes;
 
-/// Bytes of a block as `stat` counts them.
+/// The number of bytes of a block as `stat` counts them.
 const BLOCK_BYTES: u64 = 512;
 
-/// A file, and where it is read.
+/// A file, and the place of the next read.
 #[derive(Debug)]
 pub(crate) struct SparseFile {
     file: File,
     at: u64,
     bytes: u64,
-    /// The last hole that was looked up; it begins at `bytes` where there are no more.
+    /// The last hole that was looked up; it begins at `bytes` if there are no more.
     hole: Range<u64>,
 }
 
 impl SparseFile {
-    /// The file from its beginning. A file that has all of its blocks is not asked for holes.
+    /// Creates a reader from the file's beginning. A fully allocated file is not searched for holes.
     pub(crate) fn new(file: File, metadata: &Metadata) -> Self {
         let bytes = metadata.len();
         let is_sparse = metadata.blocks().saturating_mul(BLOCK_BYTES) < bytes;
@@ -32,18 +32,18 @@ impl SparseFile {
         Self { file, at: 0, bytes, hole }
     }
 
-    /// What the system says of the file now.
+    /// Returns the current metadata of the file.
     pub(crate) fn metadata(&self) -> io::Result<Metadata> {
         self.file.metadata()
     }
 
-    /// The first hole that ends after `at`. Where the file system knows of none, all is data.
+    /// Returns the first hole that ends after `at`. If the file system knows of none, everything is data.
     fn next_hole(&self, at: u64) -> Range<u64> {
         let none = self.bytes..u64::MAX;
         let Ok(start) = seek(&self.file, SeekFrom::Hole(at)) else { return none };
         match seek(&self.file, SeekFrom::Data(start)) {
             Ok(end) if start < self.bytes => start..end.min(self.bytes),
-            // No data after it: the hole goes to the end.
+            // There is no data after it: the hole extends to the end.
             Err(Errno::NXIO) if start < self.bytes => start..self.bytes,
             _ => none,
         }

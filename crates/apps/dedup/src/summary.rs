@@ -6,17 +6,17 @@ use serde::Serialize;
 
 use crate::{Chunker, Comparison, Hash, Provenance, SkipKind, Skipped};
 
-/// How many skipped things of one kind a summary lists; all are counted.
+/// The most skipped things of one kind that a summary lists; all are counted.
 pub const SKIPPED_LISTED_PER_KIND_MAX: u64 = 100;
 
 /// The results of a run. As JSON, the keys are the names of the fields and stay unchanged.
 ///
-/// For a given tree and an equally filled table all figures except times are the same every run.
+/// For a given tree and an equally filled table all figures except times are the same in every run.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Summary {
     /// Bytes cut, hashed and looked up.
     pub total_bytes: u64,
-    /// Bytes of chunks that were there before: earlier in this run, or in the table from earlier runs.
+    /// Bytes of chunks that were present before: earlier in this run, or in the table from earlier runs.
     pub duplicate_bytes: u64,
     /// `duplicate_bytes` over `total_bytes`, from 0 to 1.
     pub duplicate_fraction: f64,
@@ -24,37 +24,37 @@ pub struct Summary {
     pub dedup_ratio: Option<f64>,
     /// Chunks looked up.
     pub total_chunks: u64,
-    /// Chunks that were not there before. With an evicting table also those it had evicted.
+    /// Chunks that were not present before. With an evicting table these include those it had evicted.
     pub unique_chunks: u64,
     /// Files read. Empty files count, unreadable ones do not.
     pub files: u64,
-    /// Files and directories that could not be read, or not to their end: the figures are without them.
+    /// Files and directories that could not be read, or not to their end: the figures do not include them.
     pub unreadable_count: u64,
     /// Entries in the table after the run.
     pub index_entries: u64,
-    /// Entries that the table dropped during the run because it was full: their chunks count as unique when they
-    /// come again.
+    /// Entries that the table dropped during the run because it was full: their chunks count as unique when they occur
+    /// again.
     pub forgotten_entries: u64,
-    /// The same over the life of the table, this run among it.
+    /// The same over the life of the table, including this run.
     pub forgotten_entries_life: u64,
-    /// Bytes of flash the table occupies after the run.
+    /// Bytes of flash that the table occupies after the run.
     pub index_bytes: u64,
-    /// Bytes of RAM the table holds after the run, for each of its entries.
+    /// Bytes of RAM that the table uses after the run, for each of its entries.
     pub ram_bytes_per_entry: f64,
     /// Flash pages read for each lookup of this run. Chunks repeated within a batch of at most 4,096
     /// are looked up once, and so are the chunks of zeros of a hole.
     pub reads_per_lookup: f64,
     /// `total_bytes` over `elapsed_s`.
     pub bytes_per_s: f64,
-    /// Seconds from start to synced table.
+    /// Seconds from the start to the synced table.
     pub elapsed_s: f64,
     /// True if the run was cancelled: the figures then cover the lookups until then.
     pub interrupted: bool,
-    /// How files were cut: `fastcdc`, `rabin` or `fixed`.
+    /// The chunker: `fastcdc`, `rabin` or `fixed`.
     pub chunker: Chunker,
     /// The nominal average chunk, in bytes.
     pub average_bytes: u64,
-    /// How chunks were named: `blake3` or `sha1`.
+    /// The hash: `blake3` or `sha1`.
     pub hash: Hash,
     /// The files with the most duplicate bytes, at most 20.
     pub largest_duplicate_files: Vec<Largest>,
@@ -66,16 +66,16 @@ pub struct Summary {
     pub skipped_count: u64,
     /// The same for each kind that occurred.
     pub skipped_by_kind: Vec<KindCount>,
-    /// What the trees share with one another, if the run compared them.
+    /// The content that the trees share with one another, if the run compared them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub comparison: Option<Comparison>,
-    /// What made the run, as `command`, `version` and `date`; `None` if its caller does not say.
+    /// The origin of the run, as `command`, `version` and `date`; `None` if its caller does not provide it.
     #[serde(flatten)]
     pub provenance: Option<Provenance>,
 }
 
 impl Summary {
-    /// Bytes of chunks that were not there before.
+    /// Bytes of chunks that were not present before.
     #[must_use]
     pub fn unique_bytes(&self) -> u64 {
         self.total_bytes - self.duplicate_bytes
@@ -85,11 +85,11 @@ impl Summary {
 /// A file or directory with many duplicate bytes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Largest {
-    /// Where it is; bytes that are not UTF-8 are replaced.
+    /// Its path; bytes that are not UTF-8 are replaced.
     pub path: String,
-    /// Its bytes that were read.
+    /// The number of its bytes that were read.
     pub bytes: u64,
-    /// Those in chunks that were there before.
+    /// The number of those in chunks that were present before.
     pub duplicate_bytes: u64,
 }
 
@@ -98,7 +98,7 @@ pub struct Largest {
 pub struct KindCount {
     /// The kind.
     pub kind: SkipKind,
-    /// How many.
+    /// The number.
     pub count: u64,
 }
 
@@ -118,7 +118,7 @@ impl SkippedList {
         }
     }
 
-    /// The list and the counts of each kind.
+    /// Returns the list and the counts of each kind.
     pub(crate) fn finish(self) -> (Vec<Skipped>, Vec<KindCount>) {
         let counts = self.counts.into_iter().map(|(kind, count)| KindCount { kind, count });
         (self.listed, counts.collect())
@@ -129,7 +129,7 @@ impl SkippedList {
 pub(crate) mod tests {
     use super::*;
 
-    /// A summary with something in every field.
+    /// Returns a summary with something in every field.
     pub(crate) fn example() -> Summary {
         let gib = 1 << 30;
         Summary {
@@ -174,7 +174,7 @@ pub(crate) mod tests {
         }
     }
 
-    /// Two trees that share something.
+    /// Returns two trees that share something.
     pub(crate) fn comparison() -> Comparison {
         let (gib, mib) = (1_u64 << 30, 1_u64 << 20);
         let tree = |path: &str, bytes: u64, shared: [u64; 2]| crate::ComparedTree {

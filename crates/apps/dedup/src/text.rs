@@ -5,10 +5,10 @@ use std::fmt::Write;
 use crate::summary::Largest;
 use crate::{Comparison, Provenance, Summary, units};
 
-/// Lines of each list on a terminal; the page and the JSON have them all.
+/// The number of lines of each list on a terminal; the page and the JSON have them all.
 const LISTED_MAX: usize = 5;
 
-/// The summary in lines of text that end in a newline, for standard output.
+/// Returns the summary in lines of text that end in a newline, for standard output.
 ///
 /// Plain ASCII except for paths, no colours; control characters in paths are escaped, so that a file name
 /// cannot control the terminal.
@@ -73,7 +73,7 @@ fn write_figures(out: &mut String, summary: &Summary) -> std::fmt::Result {
     write_gaps(out, summary)
 }
 
-/// What the line of duplicate bytes adds where an index that forgets makes it a lower bound.
+/// Returns the addition to the line of duplicate bytes if an index that forgets makes it a lower bound.
 fn doubt(summary: &Summary) -> String {
     match summary.forgotten_entries_life {
         0 => String::new(),
@@ -81,7 +81,7 @@ fn doubt(summary: &Summary) -> String {
     }
 }
 
-/// What the figures are without.
+/// Writes what the figures do not include.
 fn write_gaps(out: &mut String, summary: &Summary) -> std::fmt::Result {
     let (unreadable, life) = (summary.unreadable_count, summary.forgotten_entries_life);
     if unreadable > 0 {
@@ -99,7 +99,7 @@ fn write_gaps(out: &mut String, summary: &Summary) -> std::fmt::Result {
     Ok(())
 }
 
-/// What each tree shares with each, a line for each tree and a column for each.
+/// Writes the content that each tree shares with each, with a line for each tree and a column for each.
 fn write_comparison(out: &mut String, summary: &Summary) -> std::fmt::Result {
     let Some(Comparison { trees, copies }) = &summary.comparison else { return Ok(()) };
     writeln!(out, "\nBytes of each tree that are also in each other")?;

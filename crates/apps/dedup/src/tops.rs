@@ -1,8 +1,8 @@
 //! The files and directories with the most duplicate bytes, kept during the run.
 //!
-//! Only the best are kept, so memory does not grow with the tree. A directory's figures are those of the files
-//! directly in it: a directory full of duplicates is listed itself, and not every directory around it. They are
-//! complete when the walk has left it, because its content is contiguous in the walk.
+//! Only the best are kept, so memory does not grow with the tree. A directory's figures are those of the files directly
+//! in it: a directory full of duplicates is listed itself, and not every directory around it. They are complete when
+//! the walk has left it, because its content is contiguous in the walk.
 
 use std::cmp::Reverse;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use crate::FileEntry;
 use crate::summary::Largest;
 
-/// How many files and how many directories a summary lists.
+/// The number of files and of directories that a summary lists.
 pub const LARGEST_LISTED_MAX: usize = 20;
 
 /// The entries with the most duplicate bytes; among equals the smaller path.
@@ -37,7 +37,7 @@ impl Top {
     }
 }
 
-/// The order of a list: more duplicate bytes first, then the smaller path.
+/// Returns the sort key of a list: more duplicate bytes first, then the smaller path.
 fn rank(entry: &Largest) -> (Reverse<u64>, &str) {
     (Reverse(entry.duplicate_bytes), &entry.path)
 }
@@ -61,12 +61,12 @@ impl Sizes {
 pub(crate) struct Tops {
     files: Top,
     directories: Top,
-    /// The directories the last file was in, outermost first.
+    /// The directories of the last file, outermost first.
     open: Vec<(PathBuf, Sizes)>,
 }
 
 impl Tops {
-    /// Counts a file for itself and for the directory that it is in.
+    /// Counts a file for itself and for its directory.
     pub(crate) fn add(&mut self, file: &FileEntry, sizes: Sizes) {
         self.files.offer(&file.path, sizes);
         let mut parents: Vec<&Path> = file.path.ancestors().skip(1).take(file.depth).collect();
@@ -90,7 +90,7 @@ impl Tops {
         }
     }
 
-    /// The largest files and the largest directories.
+    /// Returns the largest files and the largest directories.
     pub(crate) fn finish(mut self) -> (Vec<Largest>, Vec<Largest>) {
         self.close_to(0);
         (self.files.best, self.directories.best)

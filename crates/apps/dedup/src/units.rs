@@ -1,18 +1,18 @@
-//! Figures as people read them.
+//! Figures formatted for people.
 
-/// A count as a float; exact up to 2^53.
+/// Converts a count to a float; exact up to 2^53.
 pub(crate) fn float(count: u64) -> f64 {
     count as f64
 }
 
-/// `part` over `whole`, or `None` if `whole` is 0.
+/// Returns `part` over `whole`, or `None` if `whole` is 0.
 pub(crate) fn ratio(part: u64, whole: u64) -> Option<f64> {
     (whole != 0).then(|| float(part) / float(whole))
 }
 
 pub(crate) use nandex::raw::size::{show_bytes as bytes, show_count as count, show_rate as rate};
 
-/// Three significant digits: `0.123`, `1.23`, `12.3`, `123`; nothing finer than a thousandth.
+/// Formats three significant digits: `0.123`, `1.23`, `12.3`, `123`; nothing finer than a thousandth.
 pub(crate) fn digits(value: f64) -> String {
     let decimals = if value < 0.9995 {
         3
@@ -26,12 +26,12 @@ pub(crate) fn digits(value: f64) -> String {
     format!("{value:.decimals$}")
 }
 
-/// `12.3 %`.
+/// Formats `12.3 %`.
 pub(crate) fn percent(fraction: f64) -> String {
     format!("{:.1} %", 100.0 * fraction)
 }
 
-/// `1 h 02 min`, `3 min 05 s` or `4.20 s`.
+/// Formats `1 h 02 min`, `3 min 05 s` or `4.20 s`.
 pub(crate) fn duration(seconds: f64) -> String {
     if seconds < 60.0 {
         return format!("{} s", digits(seconds));
@@ -49,14 +49,13 @@ const TURNS: [char; 11] = [
     '\u{2067}', '\u{2068}', '\u{2069}',
 ];
 
-/// Does a character change what a terminal or a page shows, other than by being shown?
+/// Returns whether a character changes what a terminal or a page shows, other than by being shown.
 #[must_use]
 pub fn is_hidden(character: char) -> bool {
     character.is_control() || TURNS.contains(&character)
 }
 
-/// Text without characters that would change what a terminal or a page shows, such as names of files may hold: they
-/// are shown as escapes.
+/// Escapes characters that would change what a terminal or a page shows, which names of files may contain.
 #[must_use]
 pub fn printable(text: &str) -> String {
     let show = |c: char| if is_hidden(c) { c.escape_default().collect() } else { c.to_string() };

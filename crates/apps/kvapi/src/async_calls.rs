@@ -1,4 +1,4 @@
-//! The asynchronous calls: a command for the key space's thread, and what is told once it has ended.
+//! The asynchronous calls: a command for the key space's thread, and a callback once it has ended.
 
 use std::ffi::c_void;
 use std::ptr;
@@ -15,7 +15,7 @@ use crate::types::{
 };
 use crate::worker::Reply;
 
-/// Numbers of `kvs_context`.
+/// The numbers of `kvs_context`.
 const DELETE: u32 = 1;
 const DELETE_GROUP: u32 = 2;
 const EXIST: u32 = 3;
@@ -23,7 +23,7 @@ const ITERATE: u32 = 6;
 const RETRIEVE: u32 = 7;
 const STORE: u32 = 8;
 
-/// A context with what every command has.
+/// Creates a context with the common fields of every command.
 fn context(
     command: u32,
     space: SpaceHandle,
@@ -44,7 +44,7 @@ fn context(
     }
 }
 
-/// Gives a command to its key space's thread.
+/// Passes a command to its key space's thread.
 fn submit(
     context: PostprocessContext,
     post: PostprocessFunction,
@@ -57,10 +57,10 @@ fn submit(
     number(submitted)
 }
 
-/// As `kvs_store_kvp`, later: see `kvs_api.h`.
+/// Like `kvs_store_kvp`, asynchronously: see `kvs_api.h`.
 ///
 /// # Safety
-/// Null, or what the header says.
+/// The arguments are null, or as the header requires.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn kvs_store_kvp_async(
     handle: SpaceHandle,
@@ -81,10 +81,10 @@ pub unsafe extern "C" fn kvs_store_kvp_async(
     })
 }
 
-/// As `kvs_retrieve_kvp`, later: see `kvs_api.h`.
+/// Like `kvs_retrieve_kvp`, asynchronously: see `kvs_api.h`.
 ///
 /// # Safety
-/// Null, or what the header says.
+/// The arguments are null, or as the header requires.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn kvs_retrieve_kvp_async(
     handle: SpaceHandle,
@@ -107,10 +107,10 @@ pub unsafe extern "C" fn kvs_retrieve_kvp_async(
     })
 }
 
-/// As `kvs_delete_kvp`, later: see `kvs_api.h`.
+/// Like `kvs_delete_kvp`, asynchronously: see `kvs_api.h`.
 ///
 /// # Safety
-/// Null, or what the header says.
+/// The arguments are null, or as the header requires.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn kvs_delete_kvp_async(
     handle: SpaceHandle,
@@ -129,10 +129,10 @@ pub unsafe extern "C" fn kvs_delete_kvp_async(
     })
 }
 
-/// As `kvs_delete_key_group`, later: see `kvs_api.h`.
+/// Like `kvs_delete_key_group`, asynchronously: see `kvs_api.h`.
 ///
 /// # Safety
-/// Null, or what the header says.
+/// The arguments are null, or as the header requires.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn kvs_delete_key_group_async(
     handle: SpaceHandle,
@@ -148,10 +148,10 @@ pub unsafe extern "C" fn kvs_delete_key_group_async(
     })
 }
 
-/// As `kvs_exist_kv_pairs`, later: see `kvs_api.h`.
+/// Like `kvs_exist_kv_pairs`, asynchronously: see `kvs_api.h`.
 ///
 /// # Safety
-/// Null, or what the header says.
+/// The arguments are null, or as the header requires.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn kvs_exist_kv_pairs_async(
     handle: SpaceHandle,
@@ -171,10 +171,10 @@ pub unsafe extern "C" fn kvs_exist_kv_pairs_async(
     })
 }
 
-/// As `kvs_iterate_next`, later: see `kvs_api.h`.
+/// Like `kvs_iterate_next`, asynchronously: see `kvs_api.h`.
 ///
 /// # Safety
-/// Null, or what the header says.
+/// The arguments are null, or as the header requires.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn kvs_iterate_next_async(
     handle: SpaceHandle,

@@ -1,4 +1,4 @@
-//! Devices: opened, described, closed.
+//! The calls that open, describe and close devices.
 
 use std::ffi::c_char;
 use std::path::Path;
@@ -12,17 +12,17 @@ use crate::handles::{OpenDevice, device, handles};
 use crate::raw::{target, text};
 use crate::types::{DeviceDescription, DeviceHandle};
 
-/// URIs of drives in RAM begin with it.
+/// The prefix of the URIs of drives in RAM.
 const IN_RAM: &str = "/dev/kvemul";
 
-/// The variable with the bytes of a drive in RAM, and what it is without it.
+/// The variable with the bytes of a drive in RAM, and its default.
 const CAPACITY: &str = "NANDEX_KVEMUL_BYTES";
 const CAPACITY_BYTES: u64 = 256 << 20;
 
 /// Opens a device: see `kvs_api.h`.
 ///
 /// # Safety
-/// Null, or a string and a place for a handle.
+/// The arguments are null, or a string and a place for a handle.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn kvs_open_device(uri: *const c_char, handle: *mut DeviceHandle) -> u32 {
     // SAFETY: as the caller says.
@@ -38,7 +38,7 @@ fn open(uri: &str) -> Result<DeviceHandle> {
         let words = "the URI is empty; give a drive's file, or /dev/kvemul";
         return Err(Failure::new(ResultCode::ParamInvalid, words));
     }
-    // Held while the drive opens, so that of two openers one is told.
+    // The lock is held while the drive opens, so that one of two openers fails.
     let mut handles = handles();
     if handles.has_uri(uri) {
         return Err(Failure::new(ResultCode::SysIo, format!("{uri} is open in this process")));
@@ -86,17 +86,17 @@ fn close(handle: DeviceHandle) -> Result {
         let words = format!("the device {handle:?} is being closed by another thread");
         return Err(Failure::new(ResultCode::DeviceNotOpened, words));
     };
-    // One that was deleted while it was open fails to close, and needs not to.
+    // A key space that was deleted while it was open fails to close, and need not be closed.
     spaces.iter().for_each(|space| drop(space.close()));
     let volume = device.drive.volume().clone();
     device.drive.close()?;
     Ok(volume.checkpoint()?)
 }
 
-/// Writes what a device says of itself to a place of the caller.
+/// Writes a property of a device to a place of the caller.
 ///
 /// # Safety
-/// The place is null, or of that type.
+/// The place is null, or of this type.
 unsafe fn tell<T>(
     handle: DeviceHandle,
     place: *mut T,
@@ -114,7 +114,7 @@ unsafe fn tell<T>(
 /// Describes a device: see `kvs_api.h`.
 ///
 /// # Safety
-/// Null, or a place for the description.
+/// The place is null, or for the description.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn kvs_get_device_info(
     handle: DeviceHandle,
@@ -136,80 +136,80 @@ pub unsafe extern "C" fn kvs_get_device_info(
     unsafe { tell(handle, description, describe) }
 }
 
-/// The bytes of a device: see `kvs_api.h`.
+/// Returns the capacity of a device in bytes: see `kvs_api.h`.
 ///
 /// # Safety
-/// Null, or a place for the number.
+/// The place is null, or for the number.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn kvs_get_device_capacity(handle: DeviceHandle, bytes: *mut u64) -> u32 {
     // SAFETY: as the caller says.
     unsafe { tell(handle, bytes, |drive| Ok(drive.info()?.capacity_bytes)) }
 }
 
-/// How full a device is: see `kvs_api.h`.
+/// Returns how full a device is: see `kvs_api.h`.
 ///
 /// # Safety
-/// Null, or a place for the number.
+/// The place is null, or for the number.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn kvs_get_device_utilization(handle: DeviceHandle, used: *mut u32) -> u32 {
     // SAFETY: as the caller says.
     unsafe { tell(handle, used, |drive| Ok(drive.stats()?.utilisation)) }
 }
 
-/// Bytes programmed for each byte stored: see `kvs_api.h`.
+/// Returns the bytes programmed for each byte stored: see `kvs_api.h`.
 ///
 /// # Safety
-/// Null, or a place for the number.
+/// The place is null, or for the number.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn kvs_get_device_waf(handle: DeviceHandle, waf: *mut f32) -> u32 {
     // SAFETY: as the caller says.
     unsafe { tell(handle, waf, |drive| Ok(drive.stats()?.write_amplification as f32)) }
 }
 
-/// Bytes of the shortest key: see `kvs_api.h`.
+/// Returns the length of the shortest key in bytes: see `kvs_api.h`.
 ///
 /// # Safety
-/// Null, or a place for the number.
+/// The place is null, or for the number.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn kvs_get_min_key_length(handle: DeviceHandle, bytes: *mut u32) -> u32 {
     // SAFETY: as the caller says.
     unsafe { tell(handle, bytes, |drive| Ok(drive.info()?.key_bytes_min.into())) }
 }
 
-/// Bytes of the longest key: see `kvs_api.h`.
+/// Returns the length of the longest key in bytes: see `kvs_api.h`.
 ///
 /// # Safety
-/// Null, or a place for the number.
+/// The place is null, or for the number.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn kvs_get_max_key_length(handle: DeviceHandle, bytes: *mut u32) -> u32 {
     // SAFETY: as the caller says.
     unsafe { tell(handle, bytes, |drive| Ok(drive.info()?.key_bytes_max.into())) }
 }
 
-/// Bytes of the shortest value, 0: see `kvs_api.h`.
+/// Returns the length of the shortest value, 0: see `kvs_api.h`.
 ///
 /// # Safety
-/// Null, or a place for the number.
+/// The place is null, or for the number.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn kvs_get_min_value_length(handle: DeviceHandle, bytes: *mut u32) -> u32 {
     // SAFETY: as the caller says.
     unsafe { tell(handle, bytes, |_| Ok(0)) }
 }
 
-/// Bytes of the longest value: see `kvs_api.h`.
+/// Returns the length of the longest value in bytes: see `kvs_api.h`.
 ///
 /// # Safety
-/// Null, or a place for the number.
+/// The place is null, or for the number.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn kvs_get_max_value_length(handle: DeviceHandle, bytes: *mut u32) -> u32 {
     // SAFETY: as the caller says.
     unsafe { tell(handle, bytes, |drive| Ok(drive.info()?.value_bytes_max)) }
 }
 
-/// Bytes of the value that costs least: see `kvs_api.h`.
+/// Returns the length of the cheapest value in bytes: see `kvs_api.h`.
 ///
 /// # Safety
-/// Null, or a place for the number.
+/// The place is null, or for the number.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn kvs_get_optimal_value_length(
     handle: DeviceHandle,

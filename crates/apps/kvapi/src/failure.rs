@@ -1,4 +1,4 @@
-//! How calls fail: a number for the caller, and words for [`kvs_last_error`].
+//! Failures of calls: a number for the caller, and words for [`kvs_last_error`].
 
 use std::cell::RefCell;
 use std::ffi::{CString, c_char};
@@ -6,10 +6,10 @@ use std::path::Path;
 
 use nandex_kvssd::{Error, ResultCode};
 
-/// What a call gives.
+/// The result of a call.
 pub(crate) type Result<T = ()> = std::result::Result<T, Failure>;
 
-/// Why a call failed.
+/// The reason why a call failed.
 #[derive(Debug)]
 pub(crate) struct Failure {
     code: ResultCode,
@@ -21,7 +21,7 @@ impl Failure {
         Self { code, words: words.into() }
     }
 
-    /// The same failure, with the file that it is of.
+    /// Adds the file to the failure.
     pub(crate) fn at(self, path: &Path) -> Self {
         Self { words: format!("{}: {}", path.display(), self.words), ..self }
     }
@@ -53,7 +53,7 @@ thread_local! {
     static LAST: RefCell<CString> = RefCell::default();
 }
 
-/// The number of a result; keeps the words of a failure for the thread.
+/// Returns the number of a result, and stores the words of a failure for the thread.
 pub(crate) fn number(result: Result) -> u32 {
     match result {
         Ok(()) => ResultCode::Success.number().into(),
@@ -65,7 +65,7 @@ pub(crate) fn number(result: Result) -> u32 {
     }
 }
 
-/// What the last call of this thread that failed has to say, or an empty string. It is valid until the thread's next
+/// Returns the words of the last failed call of this thread, or an empty string. It is valid until the thread's next
 /// call.
 #[unsafe(no_mangle)]
 pub extern "C" fn kvs_last_error() -> *const c_char {

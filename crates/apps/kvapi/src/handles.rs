@@ -1,5 +1,5 @@
-//! What is open. A handle is a number without an address behind it, so that one that was closed, or never was one, is
-//! an error and nothing worse.
+//! The open devices and key spaces. A handle is a number without an address behind it, so that one that was closed, or
+//! never existed, is an error and nothing worse.
 
 use std::collections::BTreeMap;
 use std::ffi::c_void;
@@ -11,20 +11,20 @@ use nandex_kvssd::{Drive, KeySpace, ResultCode};
 use crate::failure::{Failure, Result};
 use crate::worker::Worker;
 
-/// A device that is open.
+/// An open device.
 pub(crate) struct OpenDevice {
     pub(crate) uri: String,
     pub(crate) drive: Drive,
 }
 
-/// A key space that is open, and the thread of its asynchronous commands once there were some.
+/// An open key space, and the thread of its asynchronous commands once there were some.
 pub(crate) struct OpenSpace {
     device: usize,
     pub(crate) space: KeySpace,
     worker: Mutex<Option<Worker>>,
 }
 
-/// Everything that is open in this process.
+/// All open devices and key spaces of this process.
 #[derive(Default)]
 pub(crate) struct Handles {
     last: usize,
@@ -35,12 +35,12 @@ pub(crate) struct Handles {
 static HANDLES: Mutex<Handles> =
     Mutex::new(Handles { last: 0, devices: BTreeMap::new(), spaces: BTreeMap::new() });
 
-/// All handles.
+/// Locks and returns all handles.
 pub(crate) fn handles() -> MutexGuard<'static, Handles> {
     HANDLES.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The open device of a handle; one that is none fails with `code`.
+/// Returns the open device of a handle; an invalid handle fails with `code`.
 pub(crate) fn device(handle: *mut c_void, code: ResultCode) -> Result<Arc<OpenDevice>> {
     if handle.is_null() {
         return Err(Failure::null("the device's handle"));
@@ -49,7 +49,7 @@ pub(crate) fn device(handle: *mut c_void, code: ResultCode) -> Result<Arc<OpenDe
     found.ok_or_else(|| Failure::new(code, format!("no open device has the handle {handle:?}")))
 }
 
-/// The open key space of a handle.
+/// Returns the open key space of a handle.
 pub(crate) fn space(handle: *mut c_void) -> Result<Arc<OpenSpace>> {
     if handle.is_null() {
         return Err(Failure::null("the key space's handle"));
@@ -68,7 +68,7 @@ impl Handles {
         self.last
     }
 
-    /// Is there an open device of that URI?
+    /// Returns whether there is an open device of this URI.
     pub(crate) fn has_uri(&self, uri: &str) -> bool {
         self.devices.values().any(|device| device.uri == uri)
     }
@@ -88,7 +88,7 @@ impl Handles {
         ptr::without_provenance_mut(number)
     }
 
-    /// Takes a key space out.
+    /// Removes and returns a key space.
     pub(crate) fn take_space(&mut self, handle: *mut c_void) -> Result<Arc<OpenSpace>> {
         if handle.is_null() {
             return Err(Failure::null("the key space's handle"));
@@ -96,7 +96,7 @@ impl Handles {
         self.spaces.remove(&handle.addr()).ok_or_else(|| no_space(handle))
     }
 
-    /// Takes a device out, and its key spaces.
+    /// Removes and returns a device with its key spaces.
     pub(crate) fn take_device(
         &mut self,
         handle: *mut c_void,
@@ -109,7 +109,7 @@ impl Handles {
 }
 
 impl OpenSpace {
-    /// The thread of its asynchronous commands, started if there is none.
+    /// Returns the thread of its asynchronous commands, which is started if there is none.
     pub(crate) fn worker(&self) -> Result<Worker> {
         let mut worker = self.worker.lock().unwrap_or_else(PoisonError::into_inner);
         match &*worker {
@@ -118,7 +118,7 @@ impl OpenSpace {
         }
     }
 
-    /// Waits for all its commands, and closes it.
+    /// Waits for all of its commands, and closes it.
     pub(crate) fn close(&self) -> Result {
         let worker = self.worker.lock().unwrap_or_else(PoisonError::into_inner).take();
         worker.into_iter().for_each(Worker::finish);

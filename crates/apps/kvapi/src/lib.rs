@@ -11,7 +11,7 @@
 //!   the drive's call, here or, for kvs_..._async, on the key space's thread  ->  number of the result code
 //! ```
 //!
-//! This is one of the few crates with `unsafe` code: C gives it addresses. They are followed in `raw` alone.
+//! This is one of the few crates with `unsafe` code, because C passes it addresses. They are followed in `raw` alone.
 
 mod async_calls;
 mod device_calls;

@@ -8,7 +8,7 @@ unsafe extern "C" {
     fn free(address: *mut c_void);
 }
 
-/// Memory of that size; null where there is none, or where the alignment is no power of two.
+/// Allocates memory of this size; returns null if there is none, or if the alignment is not a power of two.
 ///
 /// # Safety
 /// As `malloc`; `file` is not used.
@@ -25,7 +25,7 @@ pub unsafe extern "C" fn _kvs_malloc(
     if error == 0 { place } else { ptr::null_mut() }
 }
 
-/// As `kvs_malloc`, filled with zeros.
+/// Like `kvs_malloc`, filled with zeros.
 ///
 /// # Safety
 /// As `calloc`; `file` is not used.
@@ -44,7 +44,7 @@ pub unsafe extern "C" fn _kvs_zalloc(
     address
 }
 
-/// Frees memory of the two above; null is nothing to do.
+/// Frees memory of the two functions above; does nothing for null.
 ///
 /// # Safety
 /// As `free`; `file` is not used.

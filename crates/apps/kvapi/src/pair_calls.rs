@@ -1,4 +1,4 @@
-//! Pairs: stored, retrieved, deleted, looked for.
+//! The calls that store, retrieve, delete and test pairs.
 
 use nandex_kvssd::{
     Afterwards, Association, DeleteMissing, Error, KeySpace, ResultCode, RetrieveOptions,
@@ -15,7 +15,7 @@ use crate::types::{
 /// Stores a pair: see `kvs_api.h`.
 ///
 /// # Safety
-/// Null, or what the header says.
+/// The arguments are null, or as the header requires.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn kvs_store_kvp(
     handle: SpaceHandle,
@@ -31,10 +31,10 @@ pub unsafe extern "C" fn kvs_store_kvp(
     }))
 }
 
-/// Options of a store; null is none.
+/// Returns the options of a store; null means the defaults.
 ///
 /// # Safety
-/// Null, or an option whose association is null or one.
+/// The option is null, or its association is null or valid.
 pub(crate) unsafe fn store_options(option: *const StoreOption) -> Result<StoreOptions> {
     // SAFETY: as the caller says.
     let Some(option) = (unsafe { option.as_ref() }) else { return Ok(StoreOptions::default()) };
@@ -57,7 +57,7 @@ pub(crate) unsafe fn store_options(option: *const StoreOption) -> Result<StoreOp
 /// Retrieves a value: see `kvs_api.h`.
 ///
 /// # Safety
-/// Null, or what the header says.
+/// The arguments are null, or as the header requires.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn kvs_retrieve_kvp(
     handle: SpaceHandle,
@@ -74,10 +74,10 @@ pub unsafe extern "C" fn kvs_retrieve_kvp(
     }))
 }
 
-/// What is done with a retrieved pair; null is nothing.
+/// Returns whether a retrieved pair is deleted; null means that it is kept.
 ///
 /// # Safety
-/// Null, or an option.
+/// The option is null or valid.
 pub(crate) unsafe fn afterwards(option: *const RetrieveOption) -> Afterwards {
     // SAFETY: as the caller says.
     match unsafe { option.as_ref() } {
@@ -86,7 +86,7 @@ pub(crate) unsafe fn afterwards(option: *const RetrieveOption) -> Afterwards {
     }
 }
 
-/// What a value's fields ask for.
+/// Returns the options in a value's fields.
 pub(crate) fn retrieve_options(value: &Value, afterwards: Afterwards) -> RetrieveOptions {
     let length = Some(value.length.into());
     RetrieveOptions { offset: value.offset.into(), length, afterwards }
@@ -95,7 +95,7 @@ pub(crate) fn retrieve_options(value: &Value, afterwards: Afterwards) -> Retriev
 /// Retrieves into the caller's buffer. A pair that does not fit is not deleted.
 ///
 /// # Safety
-/// The value's buffer is as [`raw::buffer`] needs it.
+/// The value's buffer is as [`raw::buffer`] requires.
 pub(crate) unsafe fn retrieve_into(
     space: &KeySpace,
     key: &[u8],
@@ -114,11 +114,11 @@ pub(crate) unsafe fn retrieve_into(
 /// Writes a retrieved value to the caller's buffer, and fails if that is too short for the rest of the value.
 ///
 /// # Safety
-/// The value's buffer is as [`raw::buffer`] needs it.
+/// The value's buffer is as [`raw::buffer`] requires.
 pub(crate) unsafe fn fill_value(value: &mut Value, retrieved: &Retrieved) -> Result {
     let Retrieved { bytes, value_bytes } = retrieved;
     let found = value.length;
-    // SAFETY: as the caller says, and no more than its length is written.
+    // SAFETY: as the caller says, and only its length is written.
     unsafe { raw::buffer(value.bytes, bytes.len().min(found as usize), "the value's address") }?
         .copy_from_slice(bytes);
     value.length = bytes.len() as u32;
@@ -131,7 +131,7 @@ pub(crate) unsafe fn fill_value(value: &mut Value, retrieved: &Retrieved) -> Res
 /// Deletes a pair: see `kvs_api.h`.
 ///
 /// # Safety
-/// Null, or what the header says.
+/// The arguments are null, or as the header requires.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn kvs_delete_kvp(
     handle: SpaceHandle,
@@ -145,10 +145,10 @@ pub unsafe extern "C" fn kvs_delete_kvp(
     }))
 }
 
-/// What is said of a key that is not there; null is nothing.
+/// Returns the handling of an absent key; null means that it is ignored.
 ///
 /// # Safety
-/// Null, or an option.
+/// The option is null or valid.
 pub(crate) unsafe fn missing(option: *const DeleteOption) -> DeleteMissing {
     // SAFETY: as the caller says.
     match unsafe { option.as_ref() } {
@@ -160,7 +160,7 @@ pub(crate) unsafe fn missing(option: *const DeleteOption) -> DeleteMissing {
 /// Deletes the pairs of a group: see `kvs_api.h`.
 ///
 /// # Safety
-/// Null, or what the header says.
+/// The arguments are null, or as the header requires.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn kvs_delete_key_group(handle: SpaceHandle, filter: *const Filter) -> u32 {
     number(space(handle).and_then(|open| {
@@ -171,10 +171,10 @@ pub unsafe extern "C" fn kvs_delete_key_group(handle: SpaceHandle, filter: *cons
     }))
 }
 
-/// Says which keys are there: see `kvs_api.h`.
+/// Reports which keys are present: see `kvs_api.h`.
 ///
 /// # Safety
-/// Null, or what the header says.
+/// The arguments are null, or as the header requires.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn kvs_exist_kv_pairs(
     handle: SpaceHandle,
@@ -192,10 +192,10 @@ pub unsafe extern "C" fn kvs_exist_kv_pairs(
     }))
 }
 
-/// The keys that are asked for, which the list notes.
+/// Returns the keys to test, which the list records.
 ///
 /// # Safety
-/// The keys' address is null, or that of this many keys.
+/// The keys' address is null, or that of `count` keys.
 pub(crate) unsafe fn asked<'a>(
     count: u32,
     keys: *mut Key,
@@ -208,14 +208,14 @@ pub(crate) unsafe fn asked<'a>(
     }
     // SAFETY: as the caller says.
     let keys = unsafe { raw::array(keys, count as usize, "the keys") }?;
-    // SAFETY: they are keys, and nobody writes to them.
+    // SAFETY: they are keys, and nothing writes to them.
     keys.iter().map(|key| unsafe { raw::key(key) }).collect()
 }
 
-/// Writes which keys are there to the caller's buffer, a bit for each.
+/// Writes which keys are present to the caller's buffer, a bit for each.
 ///
 /// # Safety
-/// The list's buffer is as [`raw::buffer`] needs it.
+/// The list's buffer is as [`raw::buffer`] requires.
 pub(crate) unsafe fn fill_exist(list: &mut ExistList, there: &[bool]) -> Result {
     let needed = there.len().div_ceil(8);
     // SAFETY: as the caller says, and the buffer was found to be long enough.
@@ -228,7 +228,7 @@ pub(crate) unsafe fn fill_exist(list: &mut ExistList, there: &[bool]) -> Result 
 /// Describes a pair: see `kvs_api.h`.
 ///
 /// # Safety
-/// Null, or what the header says.
+/// The arguments are null, or as the header requires.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn kvs_get_kvp_info(
     handle: SpaceHandle,

@@ -1,4 +1,4 @@
-//! Addresses that C has given become references, slices and strings. All code that follows one is here.
+//! Conversion of addresses from C to references, slices and strings. All code that follows an address is here.
 
 use std::ffi::{CStr, c_char, c_void};
 use std::slice;
@@ -8,28 +8,28 @@ use nandex_kvssd::ResultCode;
 use crate::failure::{Failure, Result};
 use crate::types::{Key, Value};
 
-/// What an address points to.
+/// Returns the target of an address.
 ///
 /// # Safety
-/// It is null, or points to a `T` that nobody writes to meanwhile.
+/// It is null, or points to a `T` that nothing writes to meanwhile.
 pub(crate) unsafe fn reference<'a, T>(address: *const T, what: &str) -> Result<&'a T> {
     // SAFETY: as the caller says.
     unsafe { address.as_ref() }.ok_or_else(|| Failure::null(what))
 }
 
-/// What an address points to, to be written.
+/// Returns the target of an address, for writing.
 ///
 /// # Safety
-/// It is null, or points to a `T` that nobody else uses meanwhile.
+/// It is null, or points to a `T` that nothing else uses meanwhile.
 pub(crate) unsafe fn target<'a, T>(address: *mut T, what: &str) -> Result<&'a mut T> {
     // SAFETY: as the caller says.
     unsafe { address.as_mut() }.ok_or_else(|| Failure::null(what))
 }
 
-/// Bytes at an address; none need no address.
+/// Returns bytes at an address; for zero bytes the address may be null.
 ///
 /// # Safety
-/// It is null, or points to that many bytes that nobody writes to meanwhile.
+/// It is null, or points to `count` bytes that nothing writes to meanwhile.
 pub(crate) unsafe fn bytes<'a>(
     address: *const c_void,
     count: usize,
@@ -45,10 +45,10 @@ pub(crate) unsafe fn bytes<'a>(
     Ok(unsafe { slice::from_raw_parts(address.cast(), count) })
 }
 
-/// Bytes at an address, to be written.
+/// Returns bytes at an address, for writing.
 ///
 /// # Safety
-/// It is null, or points to that many bytes that nobody else uses meanwhile.
+/// It is null, or points to `count` bytes that nothing else uses meanwhile.
 pub(crate) unsafe fn buffer<'a>(
     address: *mut c_void,
     count: usize,
@@ -64,10 +64,10 @@ pub(crate) unsafe fn buffer<'a>(
     Ok(unsafe { slice::from_raw_parts_mut(address.cast(), count) })
 }
 
-/// Structures one after another.
+/// Returns structures one after another.
 ///
 /// # Safety
-/// The address is null, or points to that many of them that nobody else uses meanwhile.
+/// The address is null, or points to `count` of them that nothing else uses meanwhile.
 pub(crate) unsafe fn array<'a, T>(
     address: *mut T,
     count: usize,
@@ -80,10 +80,10 @@ pub(crate) unsafe fn array<'a, T>(
     Ok(unsafe { slice::from_raw_parts_mut(address, count) })
 }
 
-/// A string with a zero at its end.
+/// Returns a string that ends with a zero.
 ///
 /// # Safety
-/// The address is null, or points to bytes of which one is 0, and that nobody writes to meanwhile.
+/// The address is null, or points to bytes, one of which is 0, that nothing writes to meanwhile.
 pub(crate) unsafe fn text<'a>(
     address: *const c_char,
     code: ResultCode,
@@ -97,10 +97,10 @@ pub(crate) unsafe fn text<'a>(
     found.to_str().map_err(|_| Failure::new(code, format!("{what} is no UTF-8: {found:?}")))
 }
 
-/// The bytes of a key.
+/// Returns the bytes of a key.
 ///
 /// # Safety
-/// The address is null, or points to a key whose own is as [`bytes`] needs it.
+/// The address is null, or points to a key whose own address is as [`bytes`] requires.
 pub(crate) unsafe fn key<'a>(address: *const Key) -> Result<&'a [u8]> {
     // SAFETY: as the caller says.
     unsafe {
@@ -109,10 +109,10 @@ pub(crate) unsafe fn key<'a>(address: *const Key) -> Result<&'a [u8]> {
     }
 }
 
-/// A value's own bytes.
+/// Returns the bytes of a value.
 ///
 /// # Safety
-/// The address is null, or points to a value whose own is as [`bytes`] needs it.
+/// The address is null, or points to a value whose own address is as [`bytes`] requires.
 pub(crate) unsafe fn value<'a>(address: *const Value) -> Result<&'a [u8]> {
     // SAFETY: as the caller says.
     unsafe {

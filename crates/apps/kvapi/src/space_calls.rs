@@ -1,4 +1,4 @@
-//! Key spaces: made, listed, opened, described; and iterators over their keys.
+//! The calls that create, list, open and describe key spaces, and iterate over their keys.
 
 use std::ffi::c_char;
 
@@ -14,10 +14,10 @@ use crate::types::{
     SpaceName, SpaceOption,
 };
 
-/// Makes a key space: see `kvs_api.h`.
+/// Creates a key space: see `kvs_api.h`.
 ///
 /// # Safety
-/// Null, or what the header says.
+/// The arguments are null, or as the header requires.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn kvs_create_key_space(
     handle: DeviceHandle,
@@ -38,10 +38,10 @@ pub unsafe extern "C" fn kvs_create_key_space(
     }))
 }
 
-/// The name that a caller gives, which ends with a zero and is as long as it says.
+/// Returns the name that a caller passes, which must end with a zero and have the given length.
 ///
 /// # Safety
-/// Null, or a name.
+/// The address is null, or that of a name.
 unsafe fn name_of<'a>(name: *const SpaceName) -> Result<&'a str> {
     // SAFETY: as the caller says.
     let (length, name) = unsafe {
@@ -58,7 +58,7 @@ unsafe fn name_of<'a>(name: *const SpaceName) -> Result<&'a str> {
 /// Deletes a key space: see `kvs_api.h`.
 ///
 /// # Safety
-/// Null, or what the header says.
+/// The arguments are null, or as the header requires.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn kvs_delete_key_space(handle: DeviceHandle, name: *const SpaceName) -> u32 {
     number(device(handle, ResultCode::DeviceNotExist).and_then(|device| {
@@ -71,7 +71,7 @@ pub unsafe extern "C" fn kvs_delete_key_space(handle: DeviceHandle, name: *const
 /// Lists key spaces: see `kvs_api.h`.
 ///
 /// # Safety
-/// Null, or what the header says.
+/// The arguments are null, or as the header requires.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn kvs_list_key_spaces(
     handle: DeviceHandle,
@@ -127,7 +127,7 @@ unsafe fn fill_name(place: &mut SpaceName, name: &str) -> Result {
 /// Opens a key space: see `kvs_api.h`.
 ///
 /// # Safety
-/// Null, or what the header says.
+/// The arguments are null, or as the header requires.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn kvs_open_key_space(
     handle: DeviceHandle,
@@ -157,7 +157,7 @@ pub extern "C" fn kvs_close_key_space(handle: SpaceHandle) -> u32 {
 /// Describes a key space: see `kvs_api.h`.
 ///
 /// # Safety
-/// Null, or what the header says.
+/// The arguments are null, or as the header requires.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn kvs_get_key_space_info(
     handle: SpaceHandle,
@@ -181,7 +181,7 @@ pub unsafe extern "C" fn kvs_get_key_space_info(
 }
 
 impl Filter {
-    /// The drive's filter for it. Bits of the pattern that the mask does not compare mean nothing.
+    /// Returns the drive's filter for it. Bits of the pattern outside of the mask are ignored.
     pub(crate) fn group(&self) -> GroupFilter {
         let mut pattern = [0; GROUP_BYTES];
         for (index, (bits, mask)) in self.pattern.iter().zip(self.mask).enumerate() {
@@ -194,7 +194,7 @@ impl Filter {
 /// Opens an iterator: see `kvs_api.h`.
 ///
 /// # Safety
-/// Null, or what the header says.
+/// The arguments are null, or as the header requires.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn kvs_create_iterator(
     handle: SpaceHandle,
@@ -228,10 +228,10 @@ pub extern "C" fn kvs_delete_iterator(handle: SpaceHandle, iterator: u8) -> u32 
     number(space(handle).and_then(|open| Ok(open.space.close_iterator(IteratorNumber(iterator))?)))
 }
 
-/// The next keys of an iterator: see `kvs_api.h`.
+/// Returns the next keys of an iterator: see `kvs_api.h`.
 ///
 /// # Safety
-/// Null, or what the header says.
+/// The arguments are null, or as the header requires.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn kvs_iterate_next(
     handle: SpaceHandle,
@@ -248,7 +248,7 @@ pub unsafe extern "C" fn kvs_iterate_next(
     }))
 }
 
-/// Writes a part of what an iterator returns to the caller's buffer.
+/// Writes a part of an iterator's result to the caller's buffer.
 ///
 /// # Safety
 /// The list has the address and the length of a buffer.

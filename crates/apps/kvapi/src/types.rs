@@ -1,15 +1,15 @@
-//! The structures of the C header, laid out as C lays them out. Numbers of enumerations are plain integers: C may put
-//! anything there.
+//! The structures of the C header, with the layout of C. Numbers of enumerations are plain integers, because C may pass
+//! any number.
 
 use std::ffi::{c_char, c_void};
 
-/// Bytes of a group's filter.
+/// The number of bytes of a group's filter.
 pub const GROUP_BYTES: usize = 4;
 
-/// `kvs_device_handle`: a number that [`kvs_open_device`](crate::kvs_open_device) has given.
+/// `kvs_device_handle`: a number that [`kvs_open_device`](crate::kvs_open_device) has returned.
 pub type DeviceHandle = *mut c_void;
 
-/// `kvs_key_space_handle`: a number that [`kvs_open_key_space`](crate::kvs_open_key_space) has given.
+/// `kvs_key_space_handle`: a number that [`kvs_open_key_space`](crate::kvs_open_key_space) has returned.
 pub type SpaceHandle = *mut c_void;
 
 /// `kvs_option_key_space`.
@@ -24,7 +24,7 @@ pub struct SpaceOption {
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct DeleteOption {
-    /// Is a key that is not there an error? Not 0 is yes.
+    /// Whether an absent key is an error; true unless 0.
     pub delete_error: u8,
 }
 
@@ -40,7 +40,7 @@ pub struct IteratorOption {
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct RetrieveOption {
-    /// Is the pair deleted afterwards? Not 0 is yes.
+    /// Whether the pair is deleted afterwards; true unless 0.
     pub delete: u8,
 }
 
@@ -70,7 +70,7 @@ pub struct StoreOption {
 pub struct Key {
     /// Its bytes.
     pub bytes: *const c_void,
-    /// How many.
+    /// The number of bytes.
     pub length: u16,
 }
 
@@ -80,11 +80,11 @@ pub struct Key {
 pub struct Value {
     /// Its bytes, or a buffer for them.
     pub bytes: *mut c_void,
-    /// Bytes of the buffer; after a retrieval, those that were filled.
+    /// The number of bytes of the buffer; after a retrieval, of the bytes that were filled.
     pub length: u32,
-    /// After a retrieval, bytes of the whole value.
+    /// After a retrieval, the number of bytes of the whole value.
     pub actual_bytes: u32,
-    /// Where in the value a retrieval begins.
+    /// The place in the value where a retrieval begins.
     pub offset: u32,
 }
 
@@ -92,7 +92,7 @@ pub struct Value {
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct SpaceName {
-    /// Bytes of the name, or of the buffer for it.
+    /// The number of bytes of the name, or of the buffer for it.
     pub length: u32,
     /// The name.
     pub name: *mut c_char,
@@ -102,13 +102,13 @@ pub struct SpaceName {
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct SpaceDescription {
-    /// Is it open?
+    /// Whether the key space is open.
     pub is_open: bool,
-    /// Bytes it may hold; 0 is no limit but the device's.
+    /// The most bytes in it; 0 means no limit but the device's.
     pub capacity: u64,
-    /// Bytes that are left.
+    /// The number of bytes that are left.
     pub free_bytes: u64,
-    /// Pairs in it.
+    /// The number of pairs in it.
     pub pairs: u64,
     /// May be null.
     pub name: *mut SpaceName,
@@ -118,19 +118,19 @@ pub struct SpaceDescription {
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct DeviceDescription {
-    /// Bytes for pairs.
+    /// The number of bytes for pairs.
     pub capacity: u64,
-    /// Bytes that no key space has reserved.
+    /// The number of bytes that no key space has reserved.
     pub unallocated: u64,
-    /// Bytes of the longest value.
+    /// The number of bytes of the longest value.
     pub value_bytes_max: u32,
-    /// Bytes of the longest key.
+    /// The number of bytes of the longest key.
     pub key_bytes_max: u32,
-    /// Bytes of the value that costs least.
+    /// The number of bytes of the cheapest value.
     pub value_bytes_optimal: u32,
-    /// Bytes by which values grow best.
+    /// The number of bytes by which values grow best.
     pub value_bytes_step: u32,
-    /// Null.
+    /// Always null.
     pub extended: *mut c_void,
 }
 
@@ -138,11 +138,11 @@ pub struct DeviceDescription {
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct ExistList {
-    /// Keys that were asked for.
+    /// The number of keys to test.
     pub key_count: u32,
-    /// They.
+    /// The keys.
     pub keys: *const Key,
-    /// Bytes of the buffer; then those that were filled.
+    /// The number of bytes of the buffer; afterwards, of the bytes that were filled.
     pub length: u32,
     /// A bit for each key.
     pub bits: *mut u8,
@@ -154,7 +154,7 @@ pub struct ExistList {
 pub struct Filter {
     /// The bits that are compared.
     pub mask: [u8; GROUP_BYTES],
-    /// What they must be.
+    /// The required values of these bits.
     pub pattern: [u8; GROUP_BYTES],
 }
 
@@ -162,11 +162,11 @@ pub struct Filter {
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct IteratorList {
-    /// Entries in the buffer.
+    /// The number of entries in the buffer.
     pub count: u32,
-    /// Were these the last?
+    /// Whether these were the last.
     pub is_end: bool,
-    /// Bytes of the buffer; then those that were filled.
+    /// The number of bytes of the buffer; afterwards, of the bytes that were filled.
     pub length: u32,
     /// The buffer.
     pub bytes: *mut u8,
@@ -176,9 +176,9 @@ pub struct IteratorList {
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub union ResultBuffer {
-    /// Of `KVS_CMD_ITER_NEXT`.
+    /// The buffer of `KVS_CMD_ITER_NEXT`.
     pub iterated: *mut IteratorList,
-    /// Of `KVS_CMD_EXIST`.
+    /// The buffer of `KVS_CMD_EXIST`.
     pub exist: *mut ExistList,
 }
 
@@ -188,37 +188,37 @@ pub union ResultBuffer {
 pub struct PostprocessContext {
     /// `kvs_context`.
     pub command: u32,
-    /// Where.
+    /// The key space.
     pub space: SpaceHandle,
-    /// As it was given.
+    /// The argument of the call.
     pub key: *const Key,
-    /// As it was given.
+    /// The argument of the call.
     pub value: *mut Value,
-    /// As it was given.
+    /// The argument of the call.
     pub option: *const c_void,
-    /// As it was given.
+    /// The argument of the call.
     pub private1: *mut c_void,
-    /// As it was given.
+    /// The argument of the call.
     pub private2: *mut c_void,
     /// `kvs_result`.
     pub result: u32,
-    /// Of `KVS_CMD_ITER_NEXT`.
+    /// The iterator of `KVS_CMD_ITER_NEXT`.
     pub iterator: u8,
-    /// As it was given.
+    /// The argument of the call.
     pub buffer: ResultBuffer,
 }
 
-/// `kvs_postprocess_function`; null is none.
+/// `kvs_postprocess_function`; may be null.
 pub type PostprocessFunction = Option<unsafe extern "C" fn(*mut PostprocessContext)>;
 
 /// `kvs_kvp_info`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct PairInfo {
-    /// Bytes of the key.
+    /// The number of bytes of the key.
     pub key_bytes: u16,
     /// A buffer as long as the key.
     pub key: *mut u8,
-    /// Bytes of the value.
+    /// The number of bytes of the value.
     pub value_bytes: u32,
 }

@@ -1,5 +1,5 @@
-//! The thread of a key space's asynchronous commands. What waits is done together, so that its reads overlap on the
-//! device; then each command's function is called.
+//! The thread of a key space's asynchronous commands. Waiting commands are executed together, so that their reads
+//! overlap on the device; then each command's function is called.
 
 use std::iter;
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
@@ -14,17 +14,17 @@ use crate::raw::target;
 use crate::space_calls::fill_iterated;
 use crate::types::PostprocessContext;
 
-/// Commands that wait, at most, and those that are done together.
+/// The most commands that wait, and that are executed together.
 const DEPTH: usize = 256;
 
-/// What is told once a command has ended.
+/// The callback of a command, and its context.
 pub(crate) struct Reply {
     pub(crate) context: PostprocessContext,
     pub(crate) post: unsafe extern "C" fn(*mut PostprocessContext),
 }
 
-// SAFETY: what its addresses point to is the library's until `post` is called, as the header says, and one thread of
-// the library at a time has a reply.
+// SAFETY: the targets of its addresses belong to the library until `post` is called, as the header says, and one thread
+// of the library at a time has a reply.
 unsafe impl Send for Reply {}
 
 /// A command that waits.
@@ -33,7 +33,7 @@ struct Job {
     reply: Reply,
 }
 
-/// The thread, for those who give it commands. Clones share it.
+/// A handle of the thread, to submit commands. Clones share it.
 #[derive(Clone)]
 pub(crate) struct Worker {
     jobs: SyncSender<Job>,
@@ -42,7 +42,7 @@ pub(crate) struct Worker {
 }
 
 impl Worker {
-    /// Starts it.
+    /// Starts the thread.
     pub(crate) fn start(space: KeySpace) -> Result<Self> {
         let (jobs, waiting) = sync_channel(DEPTH);
         let builder = thread::Builder::new().name("kvapi".into());
@@ -54,7 +54,7 @@ impl Worker {
         Ok(Self { jobs, thread: Arc::new(Mutex::new(Some(thread))), id })
     }
 
-    /// Gives it a command, and waits for a place. Its own thread, in a function that is called back, does not wait.
+    /// Submits a command, after a wait if the queue is full. The thread itself, in a callback, does not wait.
     pub(crate) fn submit(&self, command: Command, reply: Reply) -> Result {
         let job = Job { command, reply };
         let is_sent = if thread::current().id() == self.id {
@@ -78,7 +78,7 @@ impl Worker {
         drop(jobs);
         let thread = thread.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(thread) = thread.filter(|_| thread::current().id() != id) {
-            // A function that was called back and has panicked through C is not ours to tell of.
+            // A callback that has panicked through C is not ours to report.
             let _ = thread.join();
         }
     }
@@ -102,19 +102,19 @@ fn run(space: &KeySpace, waiting: &Receiver<Job>) {
     }
 }
 
-/// Does what the queue holds, and tells.
+/// Executes the commands in the queue, and calls their functions.
 fn answer_all(queue: &mut CommandQueue<Reply>) {
     for done in queue.poll(DEPTH) {
         let result = done.result.map_err(Failure::from);
-        // SAFETY: a reply's addresses are its own until its function is called.
+        // SAFETY: a reply owns its addresses until its function is called.
         let result = result.and_then(|outcome| unsafe { deliver(&done.context, &outcome) });
         end(done.context, result);
     }
 }
 
-/// A retrieval that deletes looks first whether the caller's buffer is long enough.
+/// Executes a retrieval that deletes, which first checks whether the caller's buffer is long enough.
 fn answer_deleting(space: &KeySpace, key: &[u8], reply: Reply) {
-    // SAFETY: a reply's addresses are its own until its function is called.
+    // SAFETY: a reply owns its addresses until its function is called.
     let result = unsafe {
         target(reply.context.value, "the value")
             .and_then(|value| retrieve_into(space, key, Afterwards::Delete, value))
@@ -122,10 +122,10 @@ fn answer_deleting(space: &KeySpace, key: &[u8], reply: Reply) {
     end(reply, result);
 }
 
-/// Writes an outcome where the caller wants it.
+/// Writes an outcome to the caller's place.
 ///
 /// # Safety
-/// The addresses of the reply are those of the command, and nobody else uses them.
+/// The addresses of the reply are those of the command, and nothing else uses them.
 unsafe fn deliver(reply: &Reply, outcome: &Outcome) -> Result {
     let context = &reply.context;
     // SAFETY: as the caller says; the union has the field of its command.
@@ -146,6 +146,6 @@ unsafe fn deliver(reply: &Reply, outcome: &Outcome) -> Result {
 fn end(reply: Reply, result: Result) {
     let Reply { mut context, post } = reply;
     context.result = number(result);
-    // SAFETY: the caller has given the function for this.
+    // SAFETY: the caller has passed the function for this.
     unsafe { post(&raw mut context) };
 }

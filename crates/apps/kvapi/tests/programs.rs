@@ -12,7 +12,7 @@ use nandex_kvssd::{Config, DRIVE_NAME, Drive, IndexChoice, KeyOrder, StoreOption
 
 const HERE: &str = env!("CARGO_MANIFEST_DIR");
 
-/// The folder of `libkvapi.so`, which cargo builds for this test.
+/// Returns the folder of `libkvapi.so`, which cargo builds for this test.
 fn library() -> PathBuf {
     let test = std::env::current_exe().unwrap();
     let folders = test.ancestors().skip(1).take(2);
@@ -50,8 +50,8 @@ fn compiled_from(source: &Path, program: &Path) -> PathBuf {
     program.to_path_buf()
 }
 
-/// Runs a program, and gives whether it succeeded and what it said. It finds the library by itself: cargo's own paths
-/// may lead to an older one.
+/// Runs a program, and returns whether it succeeded and its output. It finds the library without `LD_LIBRARY_PATH`:
+/// cargo's own paths may lead to an older one.
 fn run(program: &Path, uri: &str) -> (bool, String) {
     let output = Command::new(program).arg(uri).env_remove("LD_LIBRARY_PATH").output().unwrap();
     (output.status.success(), String::from_utf8_lossy(&output.stderr).into_owned())
@@ -62,7 +62,7 @@ fn succeeds(program: &Path, uri: &str) {
     assert!(succeeded, "{said}");
 }
 
-/// A drive in a file, as `nandex kvssd create` makes it.
+/// Creates a drive in a file, as `nandex kvssd create` does.
 fn drive_in(path: &Path) {
     let options = FileOptions { create: Create::New, ..FileOptions::default() };
     let device = FileDevice::open(path, &options).unwrap();

@@ -1,4 +1,4 @@
-//! Asynchronous writes and reads at a depth, as kvbench asks them: insert all, overwrite, read, and a mix.
+//! Asynchronous writes and reads at a depth, in the phases of kvbench: insert all, overwrite, read, and a mix.
 
 use crate::config::Config;
 use crate::measure::{Measure, RunReport};
@@ -10,24 +10,24 @@ use crate::{Error, Result, ResultCode};
 /// A load.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct BenchPlan {
-    /// Pairs.
+    /// The number of pairs.
     pub pairs: u64,
-    /// Bytes of each key: 8 at least.
+    /// The number of bytes of each key: at least 8.
     pub key_bytes: usize,
-    /// Bytes of each value.
+    /// The number of bytes of each value.
     pub value_bytes: usize,
-    /// Commands in flight.
+    /// The number of commands in flight.
     pub depth: usize,
-    /// Commands of the reads and of the mix; none for as many as pairs.
+    /// The number of commands of the reads and of the mix; `None` for as many as pairs.
     pub commands: Option<u64>,
-    /// Of a hundred commands of the mix, those that read.
+    /// The percentage of reads in the mix.
     pub read_percent: u64,
-    /// Decides which keys come.
+    /// The seed of the choice of keys.
     pub seed: u64,
 }
 
 impl Default for BenchPlan {
-    /// The shape of kvbench: keys of 16 bytes, values of 4 KiB, 64 commands in flight, half of them reads.
+    /// Returns the shape of kvbench: keys of 16 bytes, values of 4 KiB, 64 commands in flight, half of them reads.
     fn default() -> Self {
         Self {
             pairs: 10_000,
@@ -59,7 +59,7 @@ const PHASES: [(Phase, &str); 5] = [
     (Phase::Absent, "read absent"),
 ];
 
-/// Asked now and then with the commands done so far: does the run go on?
+/// A callback that gets the number of commands done so far, and returns whether the run continues.
 pub type Watch<'w> = dyn FnMut(u64) -> bool + 'w;
 
 impl BenchPlan {
@@ -74,7 +74,7 @@ impl BenchPlan {
         if self.read_percent > 100 {
             return refuse("read percent", "it must be from 0 to 100");
         }
-        // Before memory is taken for either.
+        // The checks precede the allocation of memory for either.
         let (min, max) = (drive.key_bytes_min.into(), drive.key_bytes_max.into());
         if self.key_bytes > max {
             return Err(Error::KeyLength { found: self.key_bytes, min, max });
@@ -119,11 +119,11 @@ impl BenchPlan {
         }
     }
 
-    /// Runs the load in a key space: all pairs are stored, then overwritten, read and mixed at random, and keys that
-    /// are not there are read. Ends early, with what was done, when `watch` says so.
+    /// Runs the load in a key space: stores all pairs, then overwrites, reads and mixes at random, and reads absent
+    /// keys. Ends early, with what was done, when `watch` returns false.
     ///
     /// # Errors
-    /// A plan that is none, a full drive, a failed read or write.
+    /// An invalid plan, a full drive, a failed read or write.
     pub fn run(&self, space: &KeySpace, watch: &mut Watch<'_>) -> Result<Vec<RunReport>> {
         self.check(space.drive().config())?;
         let (mut reports, mut done) = (Vec::new(), 0);
@@ -159,16 +159,16 @@ impl BenchPlan {
             }
         }
         match phase {
-            // Reads are to find their pairs on flash.
+            // Later reads must find their pairs on flash.
             Phase::Insert => space.drive().flush()?,
-            // What waits in RAM to be written counts for the run that stored it.
+            // Writes that wait in RAM count for the run that stored them.
             _ => space.drive().sync()?,
         }
         Ok((measure.end(space.drive())?, true))
     }
 }
 
-/// Polls all completions; a command that fails ends the load.
+/// Polls all completions; a failed command ends the load.
 fn measure_all(queue: &mut CommandQueue<()>, phase: Phase, measure: &mut Measure) -> Result<u64> {
     let completions = queue.poll(usize::MAX);
     let count = completions.len() as u64;
@@ -182,7 +182,7 @@ fn measure_all(queue: &mut CommandQueue<()>, phase: Phase, measure: &mut Measure
     Ok(count)
 }
 
-/// A bijection that spreads numbers.
+/// Mixes a number by a bijection that spreads numbers.
 fn mix(number: u64) -> u64 {
     let number = (number ^ (number >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let number = (number ^ (number >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);

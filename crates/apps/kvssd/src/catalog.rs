@@ -1,8 +1,8 @@
-//! The list of key spaces: their names, limits and counts, and its bytes in the drive.
+//! The list of key spaces: their names, limits and counts, and its encoding in the drive.
 //!
 //! Pairs of all key spaces share one table of large values. The key of a pair begins with the number of its key space;
-//! number 0 is the drive's own. A close writes the counts; the first update of an opening marks them as outdated, and
-//! an opening that finds them so counts the pairs.
+//! number 0 is the drive's own. Closing writes the counts; the first update of an opening marks them as outdated, and
+//! an opening that finds them outdated counts the pairs.
 
 use std::collections::BTreeMap;
 
@@ -13,13 +13,13 @@ use nandex::raw::store::values::format::RECORD_HEADER_BYTES;
 
 use crate::{Config, Error, Result};
 
-/// Bytes of a key before the caller's: the number of its key space.
+/// The number of bytes of a key before the caller's: the number of its key space.
 pub(crate) const SPACE_BYTES: usize = 2;
 
-/// The first bytes of a caller's key that name its group.
+/// The number of first bytes of a caller's key that identify its group.
 pub(crate) const PREFIX_BYTES: usize = 4;
 
-/// Bytes of a pair in the value log, in addition to the caller's key and value.
+/// The number of bytes of a pair in the value log, in addition to the caller's key and value.
 pub(crate) const PAIR_HEADER_BYTES: u64 =
     (RECORD_HEADER_BYTES + HEADER_BYTES + ENTRY_HEADER_BYTES + SPACE_BYTES) as u64;
 
@@ -39,48 +39,48 @@ const VERSION: u8 = 1;
 pub(crate) struct SpaceId(pub(crate) u16);
 
 impl SpaceId {
-    /// The key of a pair of this key space.
+    /// Returns the key of a pair of this key space.
     pub(crate) fn key(self, key: &[u8]) -> Vec<u8> {
         [&self.0.to_be_bytes()[..], key].concat()
     }
 
-    /// The first bytes of all its pairs' keys, and so of their fingerprints.
+    /// Returns the first bytes of all its pairs' keys, and so of their fingerprints.
     pub(crate) fn first_bytes(self) -> [u8; SPACE_BYTES] {
         self.0.to_be_bytes()
     }
 
-    /// The key space of a stored key, and the caller's key.
+    /// Returns the key space of a stored key, and the caller's key.
     pub(crate) fn of(stored: &[u8]) -> Option<(Self, &[u8])> {
         let (number, key) = stored.split_first_chunk::<SPACE_BYTES>()?;
         Some((Self(u16::from_be_bytes(*number)), key))
     }
 }
 
-/// What pairs take.
+/// The space that pairs take.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Usage {
-    /// Pairs.
+    /// The number of pairs.
     pub pairs: u64,
-    /// Bytes of their keys.
+    /// The bytes of their keys.
     pub key_bytes: u64,
-    /// Bytes of their values.
+    /// The bytes of their values.
     pub value_bytes: u64,
 }
 
 impl Usage {
-    /// One pair of these lengths.
+    /// Returns the usage of one pair of these lengths.
     #[must_use]
     pub fn pair(key_bytes: u64, value_bytes: u64) -> Self {
         Self { pairs: 1, key_bytes, value_bytes }
     }
 
-    /// Bytes of keys and values.
+    /// Returns the bytes of keys and values.
     #[must_use]
     pub fn logical_bytes(&self) -> u64 {
         self.key_bytes + self.value_bytes
     }
 
-    /// The same with what a pair takes on flash in addition.
+    /// Returns the same with the additional bytes of each pair on flash.
     #[must_use]
     pub fn stored_bytes(&self) -> u64 {
         self.logical_bytes() + self.pairs * PAIR_HEADER_BYTES
@@ -92,7 +92,7 @@ impl Usage {
         self.value_bytes += more.value_bytes;
     }
 
-    /// Counts never go below what was added; where they would, they stop at 0.
+    /// Subtracts a usage. Counts should never go below 0; they stop there.
     pub(crate) fn subtract(&mut self, less: Self) {
         self.pairs = self.pairs.saturating_sub(less.pairs);
         self.key_bytes = self.key_bytes.saturating_sub(less.key_bytes);
@@ -104,12 +104,12 @@ impl Usage {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Space {
     pub(crate) name: String,
-    /// Bytes of keys and values that it may hold; 0 for no limit.
+    /// The most bytes of keys and values; 0 for no limit.
     pub(crate) limit_bytes: u64,
     pub(crate) usage: Usage,
-    /// Is it being deleted? Then it has no name any more for users.
+    /// Whether it is being deleted; then users no longer see its name.
     pub(crate) is_deleting: bool,
-    /// The opening that a handle has; not kept.
+    /// The opening that a handle has; not stored.
     pub(crate) opened_as: Option<u64>,
 }
 
@@ -117,25 +117,25 @@ pub(crate) struct Space {
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Catalog {
     pub(crate) spaces: BTreeMap<SpaceId, Space>,
-    /// Are the counts those of the pairs on flash?
+    /// Whether the counts are those of the pairs on flash.
     pub(crate) is_counted: bool,
 }
 
 impl Catalog {
-    /// The key space of that name that users see.
+    /// Returns the key space of this name that users see.
     pub(crate) fn find(&self, name: &str) -> Result<SpaceId> {
         let mut visible = self.visible();
         let found = visible.find(|(_, space)| space.name == name).map(|(id, _)| id);
         found.ok_or_else(|| Error::NoSpace { name: name.to_owned() })
     }
 
-    /// Key spaces that users see, in the order of their numbers.
+    /// Returns the key spaces that users see, in the order of their numbers.
     pub(crate) fn visible(&self) -> impl Iterator<Item = (SpaceId, &Space)> {
         let all = self.spaces.iter().map(|(id, space)| (*id, space));
         all.filter(|(_, space)| !space.is_deleting)
     }
 
-    /// The smallest number that no key space has.
+    /// Returns the smallest number that no key space has.
     pub(crate) fn free_id(&self) -> SpaceId {
         let mut id = 1;
         while self.spaces.contains_key(&SpaceId(id)) {
@@ -144,19 +144,19 @@ impl Catalog {
         SpaceId(id)
     }
 
-    /// What all pairs take.
+    /// Returns the usage of all pairs.
     pub(crate) fn usage(&self) -> Usage {
         let mut sum = Usage::default();
         self.spaces.values().for_each(|space| sum.add(space.usage));
         sum
     }
 
-    /// Bytes of the drive that are in a key space's limit.
+    /// Returns the sum of the key spaces' limits in bytes.
     pub(crate) fn limits_bytes(&self) -> u64 {
         self.spaces.values().fold(0, |sum, space| sum.saturating_add(space.limit_bytes))
     }
 
-    /// Its bytes, as docs/format.md draws them.
+    /// Encodes the list, as docs/format.md draws it.
     pub(crate) fn encode(&self) -> Vec<u8> {
         let count = u16::try_from(self.spaces.len()).expect("at most 1,024 key spaces");
         let mut out = vec![VERSION, u8::from(self.is_counted)];
@@ -174,7 +174,7 @@ impl Catalog {
         out
     }
 
-    /// Reads a list from bytes that may be anything.
+    /// Decodes a list from bytes that may be anything.
     ///
     /// # Errors
     /// [`Error::Damaged`].
@@ -204,7 +204,7 @@ fn decode_space(reader: &mut Reader<'_>) -> nandex::raw::store::Result<(SpaceId,
     Ok((id, Space { name, limit_bytes, usage, is_deleting, opened_as: None }))
 }
 
-/// The bytes of a configuration, as docs/format.md draws them.
+/// Encodes a configuration, as docs/format.md draws it.
 pub(crate) fn encode_config(config: &Config) -> Vec<u8> {
     let mut out = vec![VERSION, config.iterators_max];
     for number in [config.key_bytes_min, config.key_bytes_max, config.spaces_max] {
@@ -219,7 +219,7 @@ pub(crate) fn encode_config(config: &Config) -> Vec<u8> {
     out
 }
 
-/// Reads a configuration from bytes that may be anything.
+/// Decodes a configuration from bytes that may be anything.
 ///
 /// # Errors
 /// [`Error::Damaged`], [`Error::Config`] for impossible limits.
@@ -244,7 +244,7 @@ pub(crate) fn decode_config(bytes: &[u8]) -> Result<Config> {
     config.validate().map(|()| config)
 }
 
-/// Reads bytes that begin with a version and end where `read` ends.
+/// Decodes bytes that begin with a version and end where `read` ends.
 fn decode<T>(
     bytes: &[u8],
     what: &'static str,
@@ -301,7 +301,7 @@ mod tests {
         assert!(decode_config(&other).unwrap_err().to_string().contains("version 9"));
     }
 
-    /// As the bytes are on flash: they may only change with the version.
+    /// The bytes on flash may only change with the version.
     #[test]
     fn the_bytes_are_those_of_version_1() {
         let hex = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();

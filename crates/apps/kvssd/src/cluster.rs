@@ -1,39 +1,39 @@
-//! Requests like those of the IBM Cloud Object Store traces, where the traces themselves cannot be had.
+//! Requests like those of the IBM Cloud Object Store traces, for use when the traces are unavailable.
 //!
 //! The set (SNIA IOTTA 36305, of Eytan et al., "It's Time to Revisit LRU vs. FIFO", HotStorage 2020) has 98 traces of a
 //! bucket each, over one week: 1.6 billion requests (GET, PUT, HEAD and DELETE) to 342 million objects. RHIK's paper
-//! replays eight of them, and says of four, which it names, that their index fits into 10 MB, and of the other four
-//! that it does not. That much is published. How many objects each of the eight has, how its requests are mixed and how
-//! popular its objects are was not found; these are chosen here.
+//! replays eight of them. It names four whose index fits into 10 MB; that of the other four does not. This is
+//! published. The number of objects of each of the eight, the mix of its requests and the popularity of its objects
+//! were not found; they are chosen here.
 //!
-//! Objects are put one after another over the week. After each come the set's mean of requests for an object, to those
-//! that are there: an older one more often, by a power law. Any of them may be the next that is deleted.
+//! Objects are put one after another over the week. After each follow the set's mean number of requests for an object,
+//! to existing objects: to an older one more often, by a power law. Any of them may be deleted next.
 
 use std::fmt;
 
 use crate::TraceOperation;
 
-/// Requests of the whole set.
+/// The number of requests of the whole set.
 const SET_REQUESTS: u64 = 1_600_000_000;
 
-/// Objects of the whole set.
+/// The number of objects of the whole set.
 const SET_OBJECTS: u64 = 342_000_000;
 
-/// Traces of the whole set.
+/// The number of traces of the whole set.
 const SET_TRACES: u64 = 98;
 
-/// The time of a trace, in milliseconds: a week.
+/// The duration of a trace, in milliseconds: a week.
 const WEEK_MS: u64 = 7 * 24 * 3600 * 1000;
 
-/// Requests to objects that are there, by their kind, in percent; the rest are GETs. Chosen.
+/// The percentages of requests to existing objects by kind; the rest are GETs. Chosen.
 const HEAD_PERCENT: u64 = 20;
 const OVERWRITE_PERCENT: u64 = 3;
 const DELETE_PERCENT: u64 = 2;
 
-/// The power of popularity: the object at a share `x` of all from the oldest on is asked for as `x^-0.6`. Chosen.
+/// The power of popularity: the object at a share `x` of all from the oldest on is requested as `x^-0.6`. Chosen.
 const POPULARITY: f64 = 0.6;
 
-/// Bytes of objects, each power of two between as likely. Chosen.
+/// The bytes of objects; each power of two between is equally likely. Chosen.
 const OBJECT_BYTES: (u64, u64) = (512, 1 << 20);
 
 /// One of the traces that RHIK's paper replays.
@@ -47,16 +47,16 @@ const OBJECT_BYTES: (u64, u64) = (512, 1 << 20);
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Cluster {
-    /// Its number in the set; a letter where the paper does not name it.
+    /// Its number in the set; a letter if the paper does not name it.
     pub name: &'static str,
-    /// Does the paper say that its index fits into 10 MB?
+    /// Whether the paper says that its index fits into 10 MB.
     pub fits: bool,
-    /// Objects that it has. Chosen, within what the paper says of its index.
+    /// The number of its objects. Chosen, within what the paper says of its index.
     pub objects: u64,
 }
 
 impl Cluster {
-    /// The eight, from small to large. The larger ones are around the set's mean of 3.5 million objects.
+    /// All eight, from small to large. The larger ones are around the set's mean of 3.5 million objects.
     pub const ALL: [Self; 8] = [
         Self { name: "022", fits: true, objects: 10_000 },
         Self { name: "026", fits: true, objects: 20_000 },
@@ -68,7 +68,7 @@ impl Cluster {
         Self { name: "D", fits: false, objects: 8_000_000 },
     ];
 
-    /// Its requests, with its objects divided by `times`. The same seed gives the same requests.
+    /// Returns its requests, with the number of its objects divided by `times`. The same seed gives the same requests.
     ///
     /// Takes 8 bytes of RAM for each object.
     #[must_use]
@@ -83,30 +83,30 @@ impl Cluster {
 /// A request of a cluster. Shown, it is a line of [`TraceFormat::Ibm`](crate::TraceFormat::Ibm).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ClusterRequest {
-    /// Milliseconds since the first one.
+    /// The time in milliseconds since the first request.
     pub time_ms: u64,
-    /// What it asks: `Get`, `Put`, `Exist` (a HEAD) or `Delete`.
+    /// The operation: `Get`, `Put`, `Exist` (a HEAD) or `Delete`.
     pub operation: TraceOperation,
     /// The object's id.
     pub object: u64,
-    /// Bytes of the object.
+    /// The bytes of the object.
     pub object_bytes: u64,
 }
 
-/// The requests of a cluster, in their order.
+/// The requests of a cluster, in order.
 #[derive(Clone, Debug)]
 pub struct ClusterWorkload {
     requests: u64,
     objects: u64,
     made: u64,
     put: u64,
-    /// Numbers of objects that are there.
+    /// The numbers of existing objects.
     live: Vec<u64>,
     state: u64,
 }
 
 impl ClusterWorkload {
-    /// Requests in all.
+    /// The total number of requests.
     #[must_use]
     pub fn requests(&self) -> u64 {
         self.requests
@@ -117,7 +117,7 @@ impl ClusterWorkload {
         nandex::raw::store::hash::mix(self.state)
     }
 
-    /// The place in the list of live objects of one that is asked for.
+    /// Returns the place of a requested object in the list of live objects.
     fn place(&mut self) -> usize {
         let share = (self.draw() >> 11) as f64 / (1_u64 << 53) as f64;
         let place = share.powf(1.0 / (1.0 - POPULARITY)) * self.live.len() as f64;
@@ -171,7 +171,7 @@ impl Iterator for ClusterWorkload {
     }
 }
 
-/// The size of an object, which stays the same for all of its requests.
+/// Returns the size of an object, which is the same for all of its requests.
 fn object_bytes(object: u64) -> u64 {
     let (least, most) = OBJECT_BYTES;
     let powers = u64::from((most / least).ilog2());

@@ -1,4 +1,4 @@
-//! What a drive is created with; kept with it on flash.
+//! The configuration of a drive, which is stored with it on flash.
 
 use nandex::large::{TABLE_KEY_BYTES, TABLE_VALUE_BYTES, ValuesConfig};
 use nandex::raw::registry::{self, Family};
@@ -14,37 +14,37 @@ pub const KEY_BYTES_MAX: u16 = 255;
 /// The longest value of the specification, in bytes: 2 MiB.
 pub const VALUE_BYTES_MAX: u32 = 2 << 20;
 
-/// Iterators that may be open at a time, by the specification.
+/// The most iterators that may be open at a time, by the specification.
 pub const ITERATORS_MAX: u8 = 16;
 
-/// How many of the longest records a segment of the value log holds at least, so that the ends of segments waste
+/// The least number of the longest records that a segment of the value log holds, so that the ends of segments waste
 /// little.
 const RECORDS_PER_SEGMENT: u64 = 16;
 
-/// Limits of a drive.
+/// The limits of a drive.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Config {
-    /// Bytes that pairs may take: keys, values, and 38 bytes for each pair.
+    /// The bytes that pairs may take: keys, values, and 38 bytes for each pair.
     pub capacity_bytes: u64,
-    /// Pairs that the index is made for; more are refused.
+    /// The most pairs, for which the index is sized; more are refused.
     pub pairs_max: u64,
-    /// The shortest key, in bytes: 4 by the specification, and 1 at least.
+    /// The shortest key, in bytes: 4 by the specification, and at least 1.
     pub key_bytes_min: u16,
     /// The longest key, in bytes: at most 255.
     pub key_bytes_max: u16,
     /// The longest value, in bytes: at most 2 MiB.
     pub value_bytes_max: u32,
-    /// Offsets into values are multiples of it.
+    /// The unit of offsets into values, which are multiples of it.
     pub offset_unit: u32,
-    /// Key spaces that may exist at a time.
+    /// The most key spaces at a time.
     pub spaces_max: u16,
-    /// Iterators that may be open at a time: at most 16.
+    /// The most open iterators at a time: up to 16.
     pub iterators_max: u8,
 }
 
 impl Config {
-    /// A drive by the specification, for that many bytes of pairs of 4 KiB and a key of 16 bytes, or for shorter ones
-    /// down to 1 KiB, to which the drives of this kind pad.
+    /// Returns the limits of a drive by the specification, for `capacity_bytes` of pairs of 4 KiB and a key of 16
+    /// bytes, or for shorter ones down to 1 KiB, to which drives of this kind pad.
     #[must_use]
     pub fn of_capacity(capacity_bytes: u64) -> Self {
         Self {
@@ -73,7 +73,7 @@ impl Config {
         }
     }
 
-    /// Refuses what cannot work.
+    /// Rejects impossible limits.
     ///
     /// # Errors
     /// [`Error::Config`], naming the field.
@@ -89,8 +89,8 @@ impl Config {
         in_range("iterators_max", self.iterators_max.into(), 1..=u64::from(ITERATORS_MAX))
     }
 
-    /// The value log for it. Of each segment the last record's place may be wasted, and an eighth is garbage that is
-    /// not yet worth cleaning.
+    /// Returns the value log for these limits. The last record's place of each segment may be wasted, and an eighth is
+    /// garbage that is not yet worth cleaning.
     pub(crate) fn values(&self) -> ValuesConfig {
         let record = u64::from(self.value_bytes_max) + u64::from(self.key_bytes_max);
         let record = record + PAIR_HEADER_BYTES;
@@ -121,15 +121,15 @@ fn in_range(field: &'static str, found: u64, range: std::ops::RangeInclusive<u64
 pub struct IndexChoice<'a> {
     /// The kind, as the registry names it.
     pub kind: &'a str,
-    /// RAM that it may take: the DRAM budget; `None` for what it needs.
+    /// The most RAM: the DRAM budget; `None` for as much as it needs.
     pub ram_bytes: Option<u64>,
 }
 
 impl IndexChoice<'_> {
-    /// The table of this kind for that many pairs.
+    /// Returns the table of this kind for `pairs_max` pairs.
     ///
     /// # Errors
-    /// A kind that is no table, or RAM that it cannot work in.
+    /// A kind that is not a table, or RAM that it cannot work in.
     pub fn predict(&self, pairs_max: u64) -> Result<Prediction> {
         let Some(Family::Table(row)) = registry::find(self.kind).map(|row| &row.family) else {
             let kinds: Vec<_> = registry::tables().map(|(row, _)| row.kind).collect();
@@ -144,7 +144,7 @@ impl IndexChoice<'_> {
     }
 }
 
-/// Options of an index of any kind that does all work on the calling threads. With a volume of
+/// Returns options of an index of any kind that does all work on the calling threads. With a volume of
 /// [`Threads::Inline`](nandex::Threads::Inline), the same calls give the same operations of the device.
 #[must_use]
 pub fn without_threads() -> OpenOptions {

@@ -1,4 +1,4 @@
-//! The drive: made, opened, closed; its key spaces and its lists of them.
+//! The drive: creating, opening and closing it, and its key spaces.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
@@ -23,16 +23,16 @@ pub const DRIVE_NAME: &str = "drive";
 /// The table of all pairs.
 pub(crate) type Pairs = LargeTable<AnyTable>;
 
-/// First bytes of a key that its fingerprint keeps: its key space, and its group.
+/// The number of first bytes of a key that its fingerprint contains: its key space, and its group.
 const GROUP_BYTES: usize = SPACE_BYTES + PREFIX_BYTES;
 
-/// Fingerprints that are removed together.
+/// The number of fingerprints that are removed together.
 const ERASE_BATCH: usize = 1 << 14;
 
 /// A key-value SSD in a volume. Clones share it; all calls may come from any thread.
 ///
-/// Dropping the last clone, and all key spaces and queues, closes it and ignores failures;
-/// [`close`](Self::close) tells of them.
+/// Dropping the last clone, and all key spaces and queues, closes it and ignores failures; [`close`](Self::close)
+/// reports them.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -58,12 +58,13 @@ pub struct Drive {
 pub(crate) struct DriveInner {
     pub(crate) config: Config,
     volume: Volume,
-    /// `None` once it is closed. Whoever uses pairs holds it to read; closing, and hiding a key space, to write.
+    /// `None` once the drive is closed. Users of pairs hold it for reading; closing, and hiding a key space, for
+    /// writing.
     pairs: RwLock<Option<Pairs>>,
     catalog: Mutex<Catalog>,
     /// Held while the list of key spaces on flash is replaced. Taken before `catalog`.
     catalog_writer: Mutex<()>,
-    /// Does the list on flash say that its counts are outdated?
+    /// Whether the list on flash says that its counts are outdated.
     is_marked: AtomicBool,
     pub(crate) iterators: Mutex<Iterators>,
     pub(crate) counters: Counters,
@@ -86,10 +87,10 @@ impl std::ops::Deref for PairsGuard<'_> {
 }
 
 impl Drive {
-    /// Makes a drive in a volume: a value log of that name, its index, and the drive's configuration.
+    /// Creates a drive in a volume: a value log of this name, its index, and the drive's configuration.
     ///
     /// # Errors
-    /// Limits that cannot work, a name that is taken, no space, a failed write.
+    /// Invalid limits, a name that is in use, no space, a failed write.
     pub fn create(
         volume: &Volume,
         name: &str,
@@ -101,8 +102,8 @@ impl Drive {
         Self::create_with(volume, name, config, (&predicted.config, &predicted.options))
     }
 
-    /// As [`create`](Self::create), with an index of this configuration, which must keep all that is put, and its
-    /// options.
+    /// Like [`create`](Self::create), with an index of this configuration, which must keep everything that is put, and
+    /// its options.
     ///
     /// # Errors
     /// As `create`.
@@ -122,8 +123,8 @@ impl Drive {
         Ok(Self::of(volume, pairs, config, Catalog { is_counted: true, ..Catalog::default() }))
     }
 
-    /// Opens the drive of that name in a volume. After a crash it reads the first page of each record, to count the
-    /// pairs, and goes on with deleting key spaces where that was interrupted.
+    /// Opens the drive of this name in a volume. After a crash it reads the first page of each record, to count the
+    /// pairs, and continues interrupted deletions of key spaces.
     ///
     /// # Errors
     /// No such drive, one that is open already, damage, a failed read.
@@ -131,7 +132,7 @@ impl Drive {
         Self::open_with(volume, name, &OpenOptions::default())
     }
 
-    /// As [`open`](Self::open), with options of the index.
+    /// Like [`open`](Self::open), with options of the index.
     ///
     /// # Errors
     /// As `open`.
@@ -154,10 +155,10 @@ impl Drive {
         Ok(drive)
     }
 
-    /// As [`open`](Self::open), with options of the index that are stated; it must have the parameters that are stated.
+    /// Like [`open`](Self::open), with the given options of the index, which must have the given parameters.
     ///
     /// # Errors
-    /// As `open`; other parameters than those stated.
+    /// As `open`; parameters that differ from the given ones.
     pub fn open_stated(volume: &Volume, name: &str, stated: &Stated) -> Result<Self> {
         let Ok(kind) = registry::kind_in(volume, &table_name(name)) else {
             return Err(Error::NoDrive { name: name.to_owned() });
@@ -184,18 +185,18 @@ impl Drive {
         Self { inner: Arc::new(inner) }
     }
 
-    /// Chooses what time commands are said to take; the device's by default.
+    /// Selects the time that commands are reported to take; the device's by default.
     pub fn set_timing(&self, timing: Timing) {
         self.inner.clock.set(timing);
     }
 
-    /// Its limits.
+    /// The limits of the drive.
     #[must_use]
     pub fn config(&self) -> &Config {
         &self.inner.config
     }
 
-    /// Refuses another kind of index than the one that the drive was made with, which the volume's catalog keeps.
+    /// Fails if the drive was created with another kind of index, which the volume's catalog stores.
     ///
     /// # Errors
     /// [`Error::Config`] with both kinds; a drive that was closed.
@@ -211,17 +212,17 @@ impl Drive {
         Err(Error::Config { field: "index", reason })
     }
 
-    /// The volume that it is in.
+    /// The volume of the drive.
     #[must_use]
     pub fn volume(&self) -> &Volume {
         &self.inner.volume
     }
 
-    /// Makes a key space that may hold `limit_bytes` of keys and values, or, with 0, what the drive has.
+    /// Creates a key space for at most `limit_bytes` of keys and values, or, with 0, without a limit of its own.
     ///
     /// # Errors
-    /// A name that is taken or is none, a limit that the drive has no space for, as many key spaces as there may be,
-    /// an order of keys, which an index by hashes does not have.
+    /// A name that is in use or invalid, a limit that the drive has no space for, too many key spaces, an order of
+    /// keys, which a hash index does not have.
     pub fn create_key_space(&self, name: &str, limit_bytes: u64, order: KeyOrder) -> Result<()> {
         check_name(name)?;
         order.check()?;
@@ -234,9 +235,9 @@ impl Drive {
         })
     }
 
-    /// Deletes a key space with all its pairs, durably, and closes it for those who have it open.
+    /// Deletes a key space with all its pairs, durably, and closes its handles.
     ///
-    /// A crash in the middle leaves it deleted: the next opening removes the pairs that are left.
+    /// A crash in the middle leaves it deleted: the next opening removes the remaining pairs.
     ///
     /// Costs passes over the index, and a removal for each pair.
     ///
@@ -244,7 +245,7 @@ impl Drive {
     /// No such key space, a failed read or write.
     pub fn delete_key_space(&self, name: &str) -> Result<()> {
         let id = {
-            // Nobody is in the middle of a call while it is hidden, so none puts a pair behind the removal.
+            // No call is in progress while it is hidden, so none puts a pair behind the removal.
             let _all = self.inner.write_pairs();
             let mut catalog = self.inner.catalog();
             let id = catalog.find(name)?;
@@ -261,10 +262,10 @@ impl Drive {
         self.inner.erase(&pairs, id)
     }
 
-    /// The names of key spaces from the one at `index` on, in the order in which their numbers are.
+    /// Returns the names of key spaces from the one at `index` on, in the order of their numbers.
     ///
     /// # Errors
-    /// An index behind the last one.
+    /// An index past the last one.
     pub fn list_key_spaces(&self, index: usize) -> Result<Vec<String>> {
         drop(self.inner.pairs()?);
         let catalog = self.inner.catalog();
@@ -275,10 +276,10 @@ impl Drive {
         }
     }
 
-    /// Opens a key space. One handle has it at a time; threads share that.
+    /// Opens a key space. There is one handle at a time, which threads share.
     ///
     /// # Errors
-    /// No such key space, one that is open.
+    /// No such key space, one that is open already.
     pub fn open_key_space(&self, name: &str) -> Result<KeySpace> {
         drop(self.inner.pairs()?);
         let mut catalog = self.inner.catalog();
@@ -293,7 +294,7 @@ impl Drive {
         Ok(KeySpace::new(self.clone(), (id, opening), name.to_owned()))
     }
 
-    /// Removes all pairs of all key spaces; these stay, open or not.
+    /// Removes all pairs of all key spaces; the key spaces stay, open or not.
     ///
     /// # Errors
     /// A failed read or write.
@@ -341,7 +342,7 @@ impl Drive {
 }
 
 impl DriveInner {
-    /// The pairs, unless the drive is closed.
+    /// Returns the pairs, unless the drive is closed.
     pub(crate) fn pairs(&self) -> Result<PairsGuard<'_>> {
         let pairs = self.pairs.read().unwrap_or_else(PoisonError::into_inner);
         if pairs.is_some() { Ok(PairsGuard(pairs)) } else { Err(Error::Closed) }
@@ -398,7 +399,7 @@ impl DriveInner {
         if self.is_marked.load(Ordering::Acquire) { Ok(()) } else { self.save_catalog(pairs) }
     }
 
-    /// Removes what is left of a deleted key space, and its number from the list.
+    /// Removes the remaining pairs of a deleted key space, and its number from the list.
     fn erase(&self, pairs: &Pairs, id: SpaceId) -> Result<()> {
         self.mark(pairs)?;
         let first_bytes = id.first_bytes();
@@ -416,7 +417,7 @@ impl DriveInner {
     }
 
     fn close(&self) -> Result<()> {
-        // Nobody uses the pairs any more, nor waits for the lock below.
+        // The pairs have no other users any more, and nothing waits for the lock below.
         let Some(pairs) = self.write_pairs().take() else { return Err(Error::Closed) };
         let _writer = lock(&self.catalog_writer);
         pairs.sync()?;
@@ -434,12 +435,12 @@ impl DriveInner {
 
 impl Drop for DriveInner {
     fn drop(&mut self) {
-        // Nobody can receive this error; what was acknowledged as durable is durable already.
+        // The error has no receiver; what was acknowledged as durable is durable already.
         let _ = self.close();
     }
 }
 
-/// Counts the pairs of each key space, where a crash has left none that can be believed.
+/// Counts the pairs of each key space if a crash has left no valid counts.
 fn count_pairs(pairs: &Pairs, catalog: &mut Catalog) -> Result<()> {
     catalog.spaces.values_mut().for_each(|space| space.usage = Usage::default());
     for stored in pairs.keys()? {
@@ -460,6 +461,6 @@ fn check_name(name: &str) -> Result<()> {
 }
 
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // What it guards is whole between statements.
+    // The guarded data is consistent between statements.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

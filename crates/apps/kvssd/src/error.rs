@@ -1,11 +1,11 @@
-//! What a drive refuses, with the place, the remedy and the specification's result code.
+//! The errors of a drive, each with the place, the remedy and the specification's result code.
 
 use crate::ResultCode;
 
 /// The result of a call of a drive.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// What can go wrong with a drive.
+/// An error of a drive.
 #[derive(thiserror::Error, Debug)]
 #[non_exhaustive]
 pub enum Error {
@@ -15,27 +15,27 @@ pub enum Error {
     /// The volume failed.
     #[error("the drive: {0}")]
     Store(#[from] nandex::raw::store::Error),
-    /// Bytes of the drive's own that cannot be what it wrote.
+    /// A part of the drive's own data that it cannot have written.
     #[error(
         "the drive's {what} is damaged: expected {expected}, found {found}; check the volume, and restore it from a copy"
     )]
     Damaged {
         /// `configuration` or `list of key spaces`.
         what: &'static str,
-        /// What was expected.
+        /// The expected value.
         expected: String,
-        /// What was found.
+        /// The value found.
         found: String,
     },
     /// A configuration that cannot work.
     #[error("{field}: {reason}")]
     Config {
-        /// Which field.
+        /// The name of the field.
         field: &'static str,
-        /// What is wrong with it, and what would do.
+        /// The fault of the value, and a value that would work.
         reason: String,
     },
-    /// A volume without a drive of that name.
+    /// The volume has no drive of this name.
     #[error("there is no drive {name:?} in this volume; create one, or name another volume")]
     NoDrive {
         /// The name.
@@ -49,72 +49,72 @@ pub enum Error {
         "the drive is full: {used} of {capacity} bytes are in use and {needed} more are needed; delete pairs, or create it with more capacity"
     )]
     DriveFull {
-        /// Bytes that pairs take, with their headers.
+        /// The bytes that pairs take, with their headers.
         used: u64,
-        /// Bytes that they may take.
+        /// The bytes that they may take.
         capacity: u64,
-        /// Bytes that were needed.
+        /// The bytes that were needed.
         needed: u64,
     },
-    /// The index has an entry for as many pairs as it was made for.
+    /// The index has as many entries as it was sized for.
     #[error(
         "the drive holds {pairs} pairs, which is as many as its index was made for; delete some, or create it for more"
     )]
     PairsFull {
-        /// Pairs in it.
+        /// The number of pairs in it.
         pairs: u64,
     },
-    /// A key space whose limit is more than the drive has left.
+    /// A key space whose limit exceeds the rest of the drive.
     #[error(
         "a key space of {asked} bytes: {free} bytes of the drive are in no other's limit; ask for less, or for 0, which is no limit"
     )]
     SpaceTooLarge {
-        /// Its limit.
+        /// The requested limit.
         asked: u64,
-        /// What is left.
+        /// The bytes that are left.
         free: u64,
     },
-    /// As many key spaces as the drive may have.
+    /// The drive has the most key spaces that it may have.
     #[error("the drive has {count} key spaces, its limit; delete one first")]
     SpacesFull {
-        /// Key spaces there are.
+        /// The number of key spaces.
         count: usize,
     },
-    /// A key space at its limit.
+    /// The key space has reached its limit.
     #[error(
         "key space {name:?} is full: {used} of {limit} bytes of keys and values are in use and {needed} more are needed; delete pairs, or create one with a higher limit"
     )]
     SpaceFull {
         /// Its name.
         name: String,
-        /// Bytes of keys and values in it.
+        /// The bytes of keys and values in it.
         used: u64,
-        /// Bytes that it may hold.
+        /// The most bytes in it.
         limit: u64,
-        /// Bytes that were needed.
+        /// The bytes that were needed.
         needed: u64,
     },
-    /// A key space of that name exists.
+    /// A key space of this name exists.
     #[error("key space {name:?} exists; open it, or choose another name")]
     SpaceExists {
         /// The name.
         name: String,
     },
-    /// A list that was to begin behind its end.
+    /// A list that would begin past its end.
     #[error("no key space has the index {index}: there are {count}")]
     NoSpaceAt {
         /// The index.
         index: usize,
-        /// Key spaces there are.
+        /// The number of key spaces.
         count: usize,
     },
-    /// A name that no key space may have.
+    /// An invalid name of a key space.
     #[error("a name of {bytes} bytes: a key space has a name of 1 to 255 bytes")]
     SpaceName {
-        /// Bytes of it.
+        /// The number of its bytes.
         bytes: usize,
     },
-    /// There is no key space of that name.
+    /// There is no key space of this name.
     #[error("there is no key space {name:?}; create it, or list those that exist")]
     NoSpace {
         /// The name.
@@ -126,7 +126,7 @@ pub enum Error {
         /// The name.
         name: String,
     },
-    /// A key space that somebody has open.
+    /// The key space is open already.
     #[error("key space {name:?} is open already; close it first, or share its handle")]
     SpaceIsOpen {
         /// The name.
@@ -142,13 +142,13 @@ pub enum Error {
         /// The pattern.
         pattern: u32,
     },
-    /// As many iterators are open as there may be.
+    /// The most iterators that may be open are open.
     #[error("{count} iterators are open, the drive's limit; close one first")]
     IteratorsFull {
-        /// Iterators that are open.
+        /// The number of open iterators.
         count: usize,
     },
-    /// No iterator has that number.
+    /// No iterator has this number.
     #[error("no iterator {number} is open in key space {name:?}")]
     NoIterator {
         /// The number.
@@ -169,70 +169,70 @@ pub enum Error {
     /// A key that is too short or too long.
     #[error("a key of {found} bytes: this drive takes keys of {min} to {max} bytes")]
     KeyLength {
-        /// Bytes of it.
+        /// The number of its bytes.
         found: usize,
         /// The fewest bytes.
         min: usize,
         /// The most bytes.
         max: usize,
     },
-    /// The key is not there.
+    /// The key is absent.
     #[error("the key is not there")]
     NoKey,
-    /// An option that this drive does not have.
+    /// An option that this drive does not support.
     #[error("{what}: {found}; this drive has {choices}")]
     Option {
-        /// Which option.
+        /// The name of the option.
         what: &'static str,
-        /// What it was.
+        /// The value found.
         found: String,
-        /// What it may be.
+        /// The valid values.
         choices: &'static str,
     },
-    /// A parameter that is missing or cannot be.
+    /// A missing or invalid parameter.
     #[error("{what}: {reason}")]
     Param {
-        /// Which parameter.
+        /// The name of the parameter.
         what: &'static str,
-        /// What is wrong with it.
+        /// The fault.
         reason: &'static str,
     },
     /// A value that is too long.
     #[error("a value of {found} bytes: this drive takes values of at most {max} bytes")]
     ValueLength {
-        /// Bytes of it, or of it with what was to be appended.
+        /// The number of its bytes, including those to append.
         found: u64,
         /// The most bytes.
         max: u64,
     },
-    /// A buffer that cannot take what was asked for.
+    /// A buffer that is too short.
     #[error("a buffer of {found} bytes: {needed} are needed; give a longer one")]
     Buffer {
-        /// Bytes that were needed.
+        /// The bytes that were needed.
         needed: u64,
-        /// Bytes of the buffer.
+        /// The bytes of the buffer.
         found: u64,
     },
-    /// An offset behind the end of a value.
+    /// An offset past the end of a value.
     #[error("offset {offset} of a value of {value_bytes} bytes; begin before its end")]
     Offset {
         /// The offset.
         offset: u64,
-        /// Bytes of the value.
+        /// The bytes of the value.
         value_bytes: u64,
     },
-    /// An offset that is no multiple of the unit.
-    #[error("offset {offset} is no multiple of {unit}, the drive's unit of offsets")]
+    /// An offset that is not a multiple of the unit.
+    #[error("offset {offset} is not a multiple of {unit}, the drive's unit of offsets")]
     Misaligned {
         /// The offset.
         offset: u64,
         /// The unit.
         unit: u64,
     },
-    /// A key that is there and may not be overwritten.
-    #[error("the key is there, and the store was not to overwrite it")]
+    /// A key that exists and may not be overwritten.
+    #[error("the key exists, and the store must not overwrite it")]
     NoOverwrite,
-    /// As many commands are in a queue as it may hold.
+    /// The queue holds as many commands as its depth.
     #[error("the queue holds {depth} commands, its depth; poll it first")]
     QueueFull {
         /// Its depth.
@@ -241,15 +241,15 @@ pub enum Error {
     /// An update in a batch whose acknowledgement failed.
     #[error("the batch that this command was in is not durable: {reason}; open the drive again")]
     Unacknowledged {
-        /// Why.
+        /// The reason.
         reason: String,
     },
-    /// The model of operations each second has no answer.
+    /// The model of operations per second has no answer.
     #[error(
         "values of {value_bytes} bytes: the model of operations each second holds up to {max} bytes, and gives less than none above; use shorter values, or the device's own time"
     )]
     ModelRange {
-        /// Bytes of the value.
+        /// The bytes of the value.
         value_bytes: u64,
         /// The most bytes.
         max: u64,
@@ -261,13 +261,13 @@ pub enum Error {
         place: String,
         /// The line, from 1.
         line: u64,
-        /// What was expected, and what was found.
+        /// The expected and the found text.
         reason: String,
     },
 }
 
 impl Error {
-    /// The specification's code for it.
+    /// Returns the specification's code for it.
     #[must_use]
     pub fn code(&self) -> ResultCode {
         use ResultCode as Code;

@@ -1,4 +1,4 @@
-//! What a drive and a key space say of themselves.
+//! The information about a drive and about a key space.
 
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
@@ -12,15 +12,15 @@ use crate::drive::Drive;
 use crate::update::Updated;
 use crate::{Config, Result};
 
-/// What the device information of the specification has, and what this drive adds to it.
+/// The device information of the specification, and additions of this drive.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct DriveInfo {
-    /// Bytes that pairs may take, with their headers.
+    /// The bytes that pairs may take, with their headers.
     pub capacity_bytes: u64,
-    /// Bytes of these that are in no key space's limit.
+    /// The bytes of these that are in no key space's limit.
     pub unallocated_bytes: u64,
-    /// Pairs that the index is made for.
+    /// The number of pairs that the index is sized for.
     pub pairs_max: u64,
     /// The shortest key.
     pub key_bytes_min: u16,
@@ -28,11 +28,11 @@ pub struct DriveInfo {
     pub key_bytes_max: u16,
     /// The longest value.
     pub value_bytes_max: u32,
-    /// The length of values that drives of this kind say suits them best.
+    /// The length of values that drives of this kind report as optimal.
     pub value_bytes_optimal: u32,
-    /// Offsets into values are multiples of it.
+    /// The unit of offsets into values, which are multiples of it.
     pub offset_unit: u32,
-    /// Key spaces there are.
+    /// The number of key spaces.
     pub key_spaces: usize,
     /// The kind of its index.
     pub index: String,
@@ -42,63 +42,63 @@ pub struct DriveInfo {
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct DriveStats {
-    /// Pairs in it.
+    /// The number of pairs.
     pub pairs: u64,
-    /// Bytes of their keys and values.
+    /// The bytes of their keys and values.
     pub logical_bytes: u64,
     /// The same with the pairs' headers.
     pub stored_bytes: u64,
-    /// Bytes of flash that records take that nobody refers to any more, with padding.
+    /// The bytes of flash of records without references, with padding.
     pub garbage_bytes: u64,
-    /// Stored bytes of the capacity, in ten-thousandths.
+    /// The stored bytes as a share of the capacity, in ten-thousandths.
     pub utilisation: u32,
-    /// Mean bytes of a value.
+    /// The mean number of bytes of a value.
     pub value_bytes_mean: f64,
-    /// Bytes of flash that value log and index occupy.
+    /// The bytes of flash that value log and index occupy.
     pub flash_bytes: u64,
     /// RAM of the index.
     pub index_ram_bytes: u64,
-    /// RAM of all of it.
+    /// The RAM of everything.
     pub ram_bytes: u64,
-    /// Since it was opened: stores that made a pair.
+    /// Since the opening: stores that created a pair.
     pub inserts: u64,
-    /// Stores that found one.
+    /// Stores that found a pair.
     pub updates: u64,
     /// Retrievals that found their key.
     pub retrieves: u64,
-    /// Retrievals that did not.
+    /// Retrievals that did not find their key.
     pub misses: u64,
     /// Pairs deleted.
     pub deletes: u64,
-    /// Keys that somebody asked for whether they are there.
+    /// Keys that were tested for existence.
     pub exists: u64,
     /// Bytes of keys and values stored.
     pub host_bytes_written: u64,
-    /// Bytes that the device was given to program: values, index and log.
+    /// Bytes that the device was told to program: values, index and log.
     pub device_bytes_written: u64,
-    /// Write amplification: device bytes for each of the host's; 0 before anything was stored.
+    /// Write amplification: device bytes per byte of the host; 0 before anything was stored.
     pub write_amplification: f64,
-    /// Index accesses by the flash pages that they read: 0, 1, 2, ...; the last counts those that read as many or more.
+    /// Index accesses by the number of flash pages that they read: 0, 1, 2, ...; the last counts all higher numbers.
     pub index_reads: [u64; READS_HISTOGRAM_LEN],
-    /// Mean flash pages that an index access reads.
+    /// The mean number of flash pages that an index access reads.
     pub index_reads_mean: f64,
     /// Pages of records read.
     pub value_pages_read: u64,
     /// Segments of records cleaned.
     pub cleaned_segments: u64,
-    /// Time of all commands, as the drive's timing tells it.
+    /// The time of all commands, by the drive's timing.
     pub command_ns: u64,
 }
 
-/// What a key space says of itself.
+/// The information about a key space.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct SpaceInfo {
     /// Its name.
     pub name: String,
-    /// Bytes of keys and values that it may hold; 0 for no limit.
+    /// The most bytes of keys and values; 0 for no limit.
     pub limit_bytes: u64,
-    /// Bytes of keys and values that it has space for. Without a limit, what the drive has.
+    /// The bytes of keys and values that still fit. Without a limit, those of the drive.
     pub free_bytes: u64,
     /// Pairs in it.
     pub pairs: u64,
@@ -106,11 +106,11 @@ pub struct SpaceInfo {
     pub key_bytes: u64,
     /// Bytes of their values.
     pub value_bytes: u64,
-    /// Has somebody opened it?
+    /// Whether it is open.
     pub is_open: bool,
 }
 
-/// What was done since the drive was opened.
+/// The numbers of operations since the drive was opened.
 #[derive(Debug, Default)]
 pub(crate) struct Counters {
     inserts: AtomicU64,
@@ -137,11 +137,11 @@ impl Counters {
     }
 }
 
-/// The length of values that is said to suit a drive best.
+/// The length of values that is reported as optimal.
 const OPTIMAL_BYTES: u32 = 4096;
 
 impl Drive {
-    /// The device information of the specification.
+    /// Returns the device information of the specification.
     ///
     /// # Errors
     /// A drive that was closed.
@@ -164,7 +164,7 @@ impl Drive {
         })
     }
 
-    /// What it holds and has done.
+    /// Returns the drive's use and its operations.
     ///
     /// # Errors
     /// A drive that was closed.
@@ -201,7 +201,7 @@ impl Drive {
         })
     }
 
-    /// Ten-thousandths of the capacity that pairs take, as the specification counts them.
+    /// Returns the ten-thousandths of the capacity that pairs take, as the specification counts them.
     fn utilisation(&self, usage: Usage) -> u32 {
         let parts = u128::from(usage.stored_bytes()) * 10_000;
         let parts = parts.div_ceil(u128::from(self.config().capacity_bytes));

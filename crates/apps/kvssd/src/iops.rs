@@ -1,23 +1,23 @@
-//! The model of operations each second that the emulator of OpenMPDK has, with its published parameters.
+//! The model of operations per second of OpenMPDK's emulator, with its published parameters.
 //!
 //! A polynomial of degree 3 in the length of values and the shares of inserts, reads and updates, fitted to a PM983
-//! with key-value firmware. It predicts thousands of operations a second from the last 16 operations. It holds where it
-//! was fitted: from values of 18,608 bytes on, it says that a drive does fewer than no inserts each second. Here that
-//! is an error, where the emulator does not wait. The emulator counts deletes among the operations; the shares then do
-//! not add up to 1, and the prediction is negative for nearly all values. Here deletes take the time of the others and
-//! leave the shares alone.
+//! with key-value firmware. It predicts thousands of operations per second from the last 16 operations. It is valid
+//! where it was fitted: from values of 18,608 bytes on, it predicts fewer than zero inserts per second. Here that is an
+//! error, whereas the emulator does not wait. The emulator counts deletes among the operations; the shares then do not
+//! add up to 1, and the prediction is negative for nearly all values. Here deletes take the time of the others and do
+//! not change the shares.
 
 use std::collections::VecDeque;
 
 use crate::{Error, Result};
 
-/// Operations, and lengths of values, that the prediction looks back on.
+/// The number of operations, and of lengths of values, that the prediction uses.
 const WINDOW: usize = 16;
 
-/// The longest value for which each mix of inserts, reads and updates is predicted to be done at all, in bytes.
+/// The longest value, in bytes, for which the prediction is positive for every mix of inserts, reads and updates.
 pub const MODEL_VALUE_BYTES_MAX: u64 = 18_607;
 
-/// Terms of the polynomial, by the powers of value length, inserts, reads and updates, without the constant.
+/// The terms of the polynomial, by the powers of value length, inserts, reads and updates, without the constant.
 const POWERS: [[u8; 4]; 34] = [
     [1, 0, 0, 0],
     [0, 1, 0, 0],
@@ -60,7 +60,7 @@ const POWERS: [[u8; 4]; 34] = [
 pub struct IopsParameters(pub [f64; 36]);
 
 impl Default for IopsParameters {
-    /// Those that OpenMPDK publishes.
+    /// Returns the parameters that OpenMPDK publishes.
     fn default() -> Self {
         Self([
             93.55536664,
@@ -103,19 +103,19 @@ impl Default for IopsParameters {
     }
 }
 
-/// Shares of operations, each from 0 to 1.
+/// The shares of operations, each from 0 to 1.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct OperationMix {
-    /// Stores of keys that were not there.
+    /// Stores of absent keys.
     pub inserts: f64,
     /// Retrievals.
     pub reads: f64,
-    /// Stores of keys that were there.
+    /// Stores of existing keys.
     pub updates: f64,
 }
 
 impl IopsParameters {
-    /// Thousands of operations that are done each second.
+    /// Returns the thousands of operations per second.
     ///
     /// # Errors
     /// Values longer than [`MODEL_VALUE_BYTES_MAX`], and a mix for which the polynomial is not above 0.
@@ -129,9 +129,9 @@ impl IopsParameters {
         Ok(kiops)
     }
 
-    /// The polynomial, as the emulator computes it: powers of the length alone in 32 bits, which wrap around. That
-    /// changes the third power from 1,626 bytes on, by at most 0.015 thousand operations up to the longest that is
-    /// taken.
+    /// Returns the polynomial, as the emulator computes it: powers of the length alone in 32 bits, which wrap around.
+    /// That changes the third power from 1,626 bytes on, by at most 0.015 thousand operations up to the longest
+    /// accepted value.
     fn polynomial(&self, mix: OperationMix, length: u32) -> f64 {
         let [intercept, constant, coefficients @ ..] = &self.0;
         let shares = [mix.inserts, mix.reads, mix.updates];
@@ -146,20 +146,20 @@ impl IopsParameters {
     }
 }
 
-/// An operation, as the model tells them apart.
+/// An operation, in the categories of the model.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ModelledOperation {
-    /// A store of a key that was not there.
+    /// A store of an absent key.
     Insert,
-    /// A retrieval, or a question whether keys are there.
+    /// A retrieval, or a test of whether keys exist.
     Read,
-    /// A store of a key that was there.
+    /// A store of an existing key.
     Update,
     /// A deletion.
     Delete,
 }
 
-/// A model and what it looks back on.
+/// A model and the operations that it uses.
 #[derive(Clone, Debug, Default)]
 pub struct IopsModel {
     parameters: IopsParameters,
@@ -168,13 +168,13 @@ pub struct IopsModel {
 }
 
 impl IopsModel {
-    /// A model that has seen nothing.
+    /// Creates a model without any operations.
     #[must_use]
     pub fn new(parameters: IopsParameters) -> Self {
         Self { parameters, ..Self::default() }
     }
 
-    /// The time of one more operation on a value of that many bytes, in nanoseconds.
+    /// Returns the time of one more operation on a value of `value_bytes` bytes, in nanoseconds.
     ///
     /// # Errors
     /// As [`IopsParameters::kiops`].
@@ -194,7 +194,7 @@ impl IopsModel {
             count as f64 / self.operations.len().max(1) as f64
         };
         match self.operations.is_empty() {
-            // Only deletes came yet: they take the time of updates.
+            // So far there were only deletes: they take the time of updates.
             true => OperationMix { updates: 1.0, ..OperationMix::default() },
             false => OperationMix {
                 inserts: share(ModelledOperation::Insert),

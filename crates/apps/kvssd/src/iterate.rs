@@ -1,9 +1,8 @@
-//! Iterators over the keys of a group: those whose first four bytes have the bits of a pattern where a mask says so.
+//! Iterators over the keys of a group: those whose first four bytes match a pattern under a mask.
 //!
-//! The fingerprints in the index begin with the key space and these four bytes. So an iterator reads the index, and of
-//! the records only those that it returns. It goes through fingerprints in their order, a window of them at a time: a
-//! key that stays is returned exactly once, whatever is stored, deleted or moved meanwhile; a key that comes or goes
-//! may be.
+//! The fingerprints in the index begin with the key space and these four bytes. So an iterator reads the index, and
+//! only those records that it returns. It visits fingerprints in order, a window of them at a time. A key that stays is
+//! returned exactly once, whatever is stored, deleted or moved meanwhile; a key that is added or removed may be.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
@@ -17,29 +16,29 @@ use crate::space::KeySpace;
 use crate::update::Act;
 use crate::{Error, Result};
 
-/// Fingerprints that an iterator keeps of one pass over the index: 1 MiB.
+/// The number of fingerprints that an iterator keeps from one pass over the index: 1 MiB.
 const WINDOW: usize = 1 << 16;
 
-/// Records that are looked at together.
+/// The number of records that are read together.
 const BATCH: usize = 64;
 
-/// Pairs of a group that are deleted together.
+/// The number of pairs of a group that are deleted together.
 const DELETE_BATCH: usize = 1024;
 
-/// Bytes before each key and each value in a returned list.
+/// The number of bytes before each key and each value in a returned list.
 const LENGTH_BYTES: u64 = 4;
 
-/// Which keys: those with `key & mask == pattern`, in the first four bytes; a shorter key has zeros behind it.
+/// A filter for keys with `key & mask == pattern` in the first four bytes; a shorter key is padded with zeros.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct GroupFilter {
     /// The bits that are compared.
     pub mask: [u8; PREFIX_BYTES],
-    /// What they must be.
+    /// The required values of these bits.
     pub pattern: [u8; PREFIX_BYTES],
 }
 
 impl GroupFilter {
-    /// All keys that begin with these bytes; of more than four, with the first four.
+    /// Returns the filter for all keys that begin with these bytes, or with the first four if there are more.
     #[must_use]
     pub fn prefix(prefix: &[u8]) -> Self {
         let mut filter = Self::default();
@@ -55,14 +54,14 @@ impl GroupFilter {
         if pattern & !mask == 0 { Ok(()) } else { Err(Error::Filter { mask, pattern }) }
     }
 
-    /// Do these first bytes of a key pass?
+    /// Returns whether these first bytes of a key match.
     fn takes(self, first: &[u8]) -> bool {
         let bits = first.iter().zip(self.mask).map(|(byte, mask)| byte & mask);
         bits.eq(self.pattern)
     }
 }
 
-/// What an iterator returns.
+/// The items that an iterator returns.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum IteratorKind {
     /// Keys.
@@ -81,16 +80,16 @@ pub struct IteratorNumber(pub u8);
 pub struct IteratedPair {
     /// The key.
     pub key: Vec<u8>,
-    /// The value, where the iterator returns them.
+    /// The value, if the iterator returns values.
     pub value: Option<Vec<u8>>,
 }
 
-/// A part of what an iterator returns.
+/// A part of an iterator's result.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Iterated {
-    /// The next keys, in no order that says anything.
+    /// The next keys, in no particular order.
     pub pairs: Vec<IteratedPair>,
-    /// Are these the last?
+    /// Whether these are the last.
     pub is_end: bool,
 }
 
@@ -100,7 +99,7 @@ pub(crate) struct Iterators {
     open: Vec<Option<OpenIterator>>,
 }
 
-/// An iterator, and what it is over.
+/// An iterator, and its key space.
 #[derive(Debug)]
 struct OpenIterator {
     space: SpaceId,
@@ -116,7 +115,7 @@ struct GroupIterator {
     /// The last fingerprint of the window.
     after: Option<Fingerprint>,
     window: VecDeque<Fingerprint>,
-    /// Does no fingerprint come behind the window?
+    /// Whether no fingerprint follows the window.
     is_last: bool,
 }
 
@@ -142,12 +141,12 @@ impl Iterators {
 }
 
 impl KeySpace {
-    /// Opens an iterator over a group of keys. It takes up to 1 MiB of RAM; the first call of
-    /// [`iterate`](Self::iterate) reads flash.
+    /// Opens an iterator over a group of keys. It uses up to 1 MiB of RAM; the first call of [`iterate`](Self::iterate)
+    /// reads flash.
     ///
     /// # Errors
-    /// A filter that no key can pass, one that is open already, as many iterators as the drive may have, a handle or
-    /// drive that was closed.
+    /// A filter that no key can match, an iterator with this filter that is open already, too many iterators, a handle
+    /// or drive that was closed.
     pub fn open_iterator(&self, filter: GroupFilter, kind: IteratorKind) -> Result<IteratorNumber> {
         let _pairs = self.enter()?;
         filter.check()?;
@@ -176,11 +175,11 @@ impl KeySpace {
         Ok(IteratorNumber(numbered(at)))
     }
 
-    /// The next keys of an iterator, as many as a list of `buffer_bytes` takes: 4 bytes and the key for each, and as
-    /// much for a value.
+    /// Returns the next keys of an iterator, as many as fit a list of `buffer_bytes`: 4 bytes and the key for each, and
+    /// the same for a value.
     ///
-    /// Costs a pass over the index for each 65,536 keys of the group, and a read of the first page of each record; of
-    /// all of it, where values are returned.
+    /// Costs a pass over the index for each 65,536 keys of the group, and a read of the first page of each record, or
+    /// of the whole record if values are returned.
     ///
     /// # Errors
     /// No such iterator, a buffer that is too short for the next pair, a handle or drive that was closed, a failed
@@ -206,12 +205,12 @@ impl KeySpace {
         Ok(())
     }
 
-    /// Deletes all pairs of a group, and gives how many there were.
+    /// Deletes all pairs of a group, and returns their number.
     ///
     /// Costs passes over the index, and a deletion for each pair.
     ///
     /// # Errors
-    /// A filter that no key can pass, a handle or drive that was closed, a failed read or write.
+    /// A filter that no key can match, a handle or drive that was closed, a failed read or write.
     pub fn delete_group(&self, filter: GroupFilter) -> Result<u64> {
         let pairs = self.enter()?;
         filter.check()?;
@@ -284,7 +283,7 @@ impl GroupIterator {
         Ok(())
     }
 
-    /// Fills the window from the index; false if the group has no more keys.
+    /// Fills the window from the index; returns false if the group has no more keys.
     fn refill(&mut self, pairs: &Pairs) -> Result<bool> {
         if self.is_last {
             return Ok(false);
@@ -299,14 +298,14 @@ impl GroupIterator {
     }
 }
 
-/// Is a fingerprint of a pair of this key space, and of a group?
+/// Returns whether a fingerprint is of a pair of this key space and matches.
 fn is_of(space: SpaceId, print: &Fingerprint, is_wanted: &dyn Fn(&[u8]) -> bool) -> bool {
     print.starts_with(&space.first_bytes())
         && is_wanted(&print[SPACE_BYTES..SPACE_BYTES + PREFIX_BYTES])
 }
 
 impl DriveInner {
-    /// Deletes the pairs of a key space whose first bytes are wanted, and gives how many there were.
+    /// Deletes the pairs of a key space whose first bytes match, and returns their number.
     pub(crate) fn remove_where(
         &self,
         pairs: &PairsGuard<'_>,

@@ -2,8 +2,8 @@
 //!
 //! It has the calls and the result codes of the SNIA Key Value Storage API 1.1, and it is a real store: pairs are on
 //! flash, simulated in virtual time or a file, they survive a power cut, and the index that finds them is on flash too.
-//! So it shows what the index of such a drive costs: flash pages for each access, bytes programmed for each byte
-//! stored, and what a full drive does.
+//! So it shows the costs of the index of such a drive: flash pages per access, bytes programmed per byte stored, and
+//! the behaviour of a full drive.
 //!
 //! ```text
 //!   key space, key  ->  fingerprint: number, first 4 key bytes, hash    16 bytes
@@ -13,11 +13,11 @@
 //!                        the record in a value log: whole key, value    cleaned by what is live
 //! ```
 //!
-//! - [`Drive`] is made in a volume; it has [`KeySpace`]s, whose pairs are stored and retrieved.
-//! - [`CommandQueue`] takes commands without waiting for them.
+//! - [`Drive`] is created in a volume; it has [`KeySpace`]s, whose pairs are stored and retrieved.
+//! - [`CommandQueue`] accepts commands without waiting for them.
 //! - [`Error::code`] is the specification's code of a failure.
-//! - [`Cluster`] generates requests like those of IBM's object stores, where the traces cannot be had.
-//! - [`Timing`] tells the device's time, or that of the model which OpenMPDK's emulator has.
+//! - [`Cluster`] generates requests like those of IBM's object stores, for use when the traces are unavailable.
+//! - [`Timing`] reports the device's time, or that of the model of OpenMPDK's emulator.
 #![forbid(unsafe_code)]
 
 mod bench;

@@ -1,4 +1,4 @@
-//! What a run of commands took: counts, latencies and the drive's own figures over the run.
+//! Measurements of a run of commands: counts, latencies and the drive's own figures over the run.
 
 use nandex::READS_HISTOGRAM_LEN;
 use serde::Serialize;
@@ -10,27 +10,27 @@ use crate::{Drive, Result};
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct RunReport {
-    /// What was run.
+    /// The name of the run.
     pub name: String,
-    /// Commands done.
+    /// The number of commands executed.
     pub commands: u64,
-    /// Time of the run, as the drive's timing tells it, in seconds.
+    /// The duration of the run, by the drive's timing, in seconds.
     pub elapsed_s: f64,
-    /// Commands each second.
+    /// Commands per second.
     pub commands_per_s: f64,
     /// Mean, median and worse latencies of a command, in microseconds.
     pub latency_us: LatencyReport,
-    /// Index accesses by the flash pages that they read.
+    /// Index accesses by the number of flash pages that they read.
     pub index_reads: [u64; READS_HISTOGRAM_LEN],
-    /// Mean flash pages that an index access read.
+    /// The mean number of flash pages that an index access read.
     pub index_reads_mean: f64,
     /// Pages of records read.
     pub value_pages_read: u64,
     /// Bytes of keys and values stored.
     pub host_bytes_written: u64,
-    /// Bytes that the device was given to program.
+    /// Bytes that the device was told to program.
     pub device_bytes_written: u64,
-    /// Device bytes for each of the host's.
+    /// Device bytes per byte of the host.
     pub write_amplification: f64,
 }
 
@@ -42,7 +42,7 @@ pub struct LatencyReport {
     pub mean: f64,
     /// The median.
     pub p50: f64,
-    /// Of a hundred commands, one takes longer.
+    /// The 99th percentile.
     pub p99: f64,
     /// The longest.
     pub max: f64,
@@ -55,14 +55,14 @@ pub(crate) struct Measure {
     before: DriveStats,
     start_ns: u64,
     commands: u64,
-    /// Of at most [`LATENCIES_MAX`] commands, evenly spread.
+    /// The latencies of at most [`LATENCIES_MAX`] commands, evenly spread.
     latencies_ns: Vec<u64>,
     every: u64,
     sum_ns: u128,
     max_ns: u64,
 }
 
-/// Latencies that are kept for the median and the like; beyond, every second one goes.
+/// The number of latencies that are kept for percentiles; beyond it, every second one is dropped.
 const LATENCIES_MAX: usize = 1 << 16;
 
 impl Measure {

@@ -2,23 +2,23 @@
 
 use crate::{Error, Result};
 
-/// What a store does with a key that is there, or is not.
+/// The handling of existing and absent keys by a store.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[repr(u8)]
 pub enum StoreKind {
-    /// Overwrites the value, or makes the pair.
+    /// Overwrites the value, or creates the pair.
     #[default]
     Post = 0,
-    /// Overwrites the value; a key that is not there is refused.
+    /// Overwrites the value; fails if the key is absent.
     UpdateOnly = 1,
-    /// Makes the pair; a key that is there is refused.
+    /// Creates the pair; fails if the key exists.
     NoOverwrite = 2,
-    /// Appends to the value, or makes the pair.
+    /// Appends to the value, or creates the pair.
     Append = 3,
 }
 
 impl StoreKind {
-    /// The kind of that number.
+    /// Returns the kind of this number.
     ///
     /// # Errors
     /// [`Error::Option`] for any other.
@@ -33,22 +33,22 @@ impl StoreKind {
     }
 }
 
-/// Which other pairs a pair belongs to, for a drive that places them together.
+/// The other pairs that a pair belongs to, for a drive that places them together.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Association {
     /// None.
     #[default]
     None,
-    /// Those of a stream. This drive writes all pairs in one order, and refuses it.
+    /// Those of a stream. This drive writes all pairs in one order, and rejects it.
     Stream(u16),
 }
 
 /// Options of a store.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct StoreOptions {
-    /// What is done with a key that is there.
+    /// The handling of an existing key.
     pub kind: StoreKind,
-    /// Which pairs it belongs to.
+    /// The pairs that it belongs to.
     pub association: Association,
 }
 
@@ -71,13 +71,13 @@ impl From<StoreKind> for StoreOptions {
     }
 }
 
-/// Is a retrieved pair kept?
+/// Whether a retrieved pair is kept.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Afterwards {
-    /// It stays.
+    /// Keeps the pair.
     #[default]
     Keep,
-    /// It is deleted when it was retrieved, at once for others.
+    /// Deletes the pair when it was retrieved, atomically for other users.
     Delete,
 }
 
@@ -86,19 +86,19 @@ pub enum Afterwards {
 pub struct RetrieveOptions {
     /// The first byte to retrieve: a multiple of the drive's unit of offsets.
     pub offset: u64,
-    /// Bytes to retrieve at most; `None` for all.
+    /// The most bytes to retrieve; `None` for all.
     pub length: Option<u64>,
-    /// Is it kept?
+    /// Whether the pair is kept.
     pub afterwards: Afterwards,
 }
 
-/// What is said of a deletion of a key that is not there.
+/// The handling of a deletion of an absent key.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum DeleteMissing {
-    /// Nothing.
+    /// Succeeds.
     #[default]
     Ignore,
-    /// That it is not there.
+    /// Fails.
     Refuse,
 }
 
@@ -109,9 +109,9 @@ pub enum KeyOrder {
     /// None.
     #[default]
     None = 0,
-    /// Ascending. An index by hashes does not have it.
+    /// Ascending. A hash index does not have it.
     Ascend = 1,
-    /// Descending. An index by hashes does not have it.
+    /// Descending. A hash index does not have it.
     Descend = 2,
 }
 
@@ -128,12 +128,12 @@ impl KeyOrder {
     }
 }
 
-/// A value, or the part of it that was asked for.
+/// A value, or the requested part of it.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Retrieved {
     /// The bytes from the offset on.
     pub bytes: Vec<u8>,
-    /// Bytes of the whole value.
+    /// The bytes of the whole value.
     pub value_bytes: u64,
 }
 
@@ -146,12 +146,12 @@ impl RetrieveOptions {
         Err(Error::Misaligned { offset: self.offset, unit })
     }
 
-    /// The end of what is wanted.
+    /// Returns the end of the requested part.
     pub(crate) fn end(self) -> u64 {
         self.length.map_or(u64::MAX, |length| self.offset.saturating_add(length))
     }
 
-    /// Refuses an offset behind the end of a value of that many bytes.
+    /// Fails for an offset past the end of a value of `value_bytes` bytes.
     pub(crate) fn check_offset(self, value_bytes: u64) -> Result<()> {
         if self.offset == 0 || self.offset < value_bytes {
             return Ok(());
@@ -159,10 +159,10 @@ impl RetrieveOptions {
         Err(Error::Offset { offset: self.offset, value_bytes })
     }
 
-    /// What is wanted of a value.
+    /// Returns the requested part of a value.
     ///
     /// # Errors
-    /// An offset behind its end.
+    /// An offset past its end.
     pub(crate) fn of(self, value: &[u8]) -> Result<Retrieved> {
         let value_bytes = value.len() as u64;
         self.check_offset(value_bytes)?;

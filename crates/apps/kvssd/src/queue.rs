@@ -1,8 +1,8 @@
-//! Asynchronous commands: a queue takes commands with a context each, and gives completions.
+//! Asynchronous commands: a queue accepts commands with a context each, and returns completions.
 //!
-//! There are no threads in it. Commands wait until somebody polls; then all of them are done, in their order, those of
-//! one sort that follow one another together, so that their reads overlap on the device. So the depth of a queue is the
-//! device's parallelism that it uses.
+//! It has no threads. Commands wait until the caller polls; then all of them are executed, in order. Consecutive
+//! commands of one kind are executed together, so that their reads overlap on the device. So the depth of a queue is
+//! the device's parallelism that it uses.
 
 use std::collections::VecDeque;
 
@@ -25,21 +25,21 @@ pub enum Command {
         key: Vec<u8>,
         /// The value.
         value: Vec<u8>,
-        /// How.
+        /// The options of the store.
         options: StoreOptions,
     },
     /// [`KeySpace::retrieve`].
     Retrieve {
         /// The key.
         key: Vec<u8>,
-        /// What of it.
+        /// The part to retrieve, and what follows.
         options: RetrieveOptions,
     },
     /// [`KeySpace::delete`].
     Delete {
         /// The key.
         key: Vec<u8>,
-        /// What is said of a key that is not there.
+        /// The handling of an absent key.
         missing: DeleteMissing,
     },
     /// [`KeySpace::exist`].
@@ -49,14 +49,14 @@ pub enum Command {
     },
     /// [`KeySpace::delete_group`].
     DeleteGroup {
-        /// Which group.
+        /// The group.
         filter: GroupFilter,
     },
     /// [`KeySpace::iterate`].
     Iterate {
         /// The iterator.
         number: IteratorNumber,
-        /// Bytes of the list that is returned.
+        /// The bytes of the list that is returned.
         buffer_bytes: u64,
     },
 }
@@ -65,28 +65,28 @@ pub enum Command {
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum Outcome {
-    /// It was stored.
+    /// The pair was stored.
     Stored,
-    /// The value, or the part of it that was asked for.
+    /// The value, or the requested part of it.
     Retrieved(Retrieved),
-    /// It was deleted, or was not there.
+    /// The pair was deleted, or was absent.
     Deleted,
-    /// Which keys are there.
+    /// Whether each key is present.
     Exist(Vec<bool>),
-    /// That many pairs were deleted.
+    /// The number of pairs that were deleted.
     GroupDeleted(u64),
     /// The next keys of an iterator.
     Iterated(Iterated),
 }
 
-/// A command that is done.
+/// A completed command.
 #[derive(Debug)]
 pub struct Completion<C> {
-    /// What the caller gave with it.
+    /// The caller's context.
     pub context: C,
-    /// What came of it.
+    /// The result.
     pub result: Result<Outcome>,
-    /// From its submission to its end, as the drive's timing tells it, in nanoseconds.
+    /// The time from its submission to its end, by the drive's timing, in nanoseconds.
     pub latency_ns: u64,
 }
 
@@ -99,7 +99,7 @@ pub struct CommandQueue<C> {
     completed: VecDeque<Completion<C>>,
 }
 
-/// Commands that are done together.
+/// The kinds of commands that are executed together.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Batched {
     Updates,
@@ -131,7 +131,7 @@ impl Command {
 }
 
 impl<C> CommandQueue<C> {
-    /// A queue that holds up to `depth` commands that were submitted and not polled.
+    /// Creates a queue for up to `depth` commands that were submitted and not polled.
     ///
     /// # Errors
     /// A depth of 0 or more than 65,536.
@@ -143,13 +143,13 @@ impl<C> CommandQueue<C> {
         Ok(Self { space: space.clone(), depth, submitted, completed })
     }
 
-    /// Commands that were submitted and whose completions were not polled.
+    /// The number of commands that were submitted and whose completions were not polled.
     #[must_use]
     pub fn pending(&self) -> usize {
         self.submitted.len() + self.completed.len()
     }
 
-    /// Takes a command; `context` comes back with its completion.
+    /// Submits a command; `context` is returned with its completion.
     ///
     /// # Errors
     /// A full queue.
@@ -162,8 +162,8 @@ impl<C> CommandQueue<C> {
         Ok(())
     }
 
-    /// Up to `max` completions, in the order of their submission; none if no command is pending. A command's own
-    /// failure is in its completion.
+    /// Returns up to `max` completions, in the order of their submission; none if no command is pending. A command's
+    /// own failure is in its completion.
     pub fn poll(&mut self, max: usize) -> Vec<Completion<C>> {
         while self.completed.len() < max && !self.submitted.is_empty() {
             self.run_batch();
@@ -172,7 +172,7 @@ impl<C> CommandQueue<C> {
         self.completed.drain(..count).collect()
     }
 
-    /// Does the commands of one sort at the front.
+    /// Executes the commands of one kind at the front.
     fn run_batch(&mut self) {
         let Some((first, ..)) = self.submitted.front() else { return };
         let sort = first.batched();
@@ -222,7 +222,8 @@ impl<C> CommandQueue<C> {
         }
     }
 
-    /// A failure of a whole batch of reads is the first command's; each of the others is tried alone and has its own.
+    /// Assigns the failure of a whole batch of reads to the first command; each of the others is tried alone and has
+    /// its own result.
     fn fail_all(&self, commands: &[&Command], error: Error) -> Vec<Result<Outcome>> {
         let mut first = Some(error);
         commands
@@ -235,7 +236,8 @@ impl<C> CommandQueue<C> {
     }
 }
 
-/// A failure after the updates of a batch: the first has it, the others say that they were in the batch.
+/// Returns the results after a failure that follows the updates of a batch: the first has it, the others say that they
+/// were in the batch.
 fn unacknowledged(count: usize, error: Error) -> Vec<Result<Outcome>> {
     let reason = error.to_string();
     let others = || Err(Error::Unacknowledged { reason: reason.clone() });

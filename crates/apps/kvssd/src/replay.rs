@@ -1,4 +1,4 @@
-//! A trace on a drive: its requests become commands in a queue.
+//! The replay of a trace on a drive: its requests become commands in a queue.
 
 use std::collections::BTreeMap;
 use std::io::BufRead;
@@ -14,19 +14,19 @@ use crate::space::KeySpace;
 use crate::trace::{TraceOperation, TraceReader, TraceRequest};
 use crate::{Result, ResultCode};
 
-/// The hash key for keys that the drive does not take as they are.
+/// The hash key for keys that the drive does not accept unchanged.
 const KEY_HASH_KEY: u128 = 0x6b76_7373_6420_7265_706c_6179;
 
-/// What a replay does.
+/// The options of a replay.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ReplayPlan {
-    /// Commands in flight.
+    /// The number of commands in flight.
     pub depth: usize,
-    /// Is a value stored where a request does not find it? So a trace of a cache fills the drive.
+    /// Whether a value is stored if a request does not find it, so that a trace of a cache fills the drive.
     pub fills: bool,
-    /// Bytes of all values, in place of those of the trace.
+    /// The bytes of all values, in place of those of the trace.
     pub value_bytes: Option<u64>,
-    /// Requests at most.
+    /// The most requests.
     pub requests: Option<u64>,
 }
 
@@ -36,32 +36,32 @@ impl Default for ReplayPlan {
     }
 }
 
-/// What came of a replay.
+/// The result of a replay.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct ReplayReport {
     /// The figures of all commands.
     pub run: RunReport,
-    /// Requests by what they ask.
+    /// Requests by operation.
     pub requests: BTreeMap<&'static str, u64>,
     /// Requests that did not find their key.
     pub misses: u64,
-    /// Stores of keys that were not found, where the replay fills.
+    /// Stores of keys that were not found, if the replay fills.
     pub filled: u64,
-    /// Values that were longer than the drive takes, and were cut.
+    /// Values that were longer than the drive accepts, and were cut.
     pub cut_values: u64,
-    /// Keys that the drive does not take as they are, and were hashed.
+    /// Keys that the drive does not accept unchanged, and were hashed.
     pub hashed_keys: u64,
     /// Commands that were refused, by their code.
     pub refused: BTreeMap<&'static str, u64>,
-    /// Was the end of the trace reached?
+    /// Whether the end of the trace was reached.
     pub is_whole: bool,
 }
 
-/// A command under way.
+/// A command in progress.
 #[derive(Clone, Debug)]
 struct Asked {
-    /// What is stored if the key is not there.
+    /// The pair to store if the key is absent.
     fill: Option<(Vec<u8>, usize)>,
 }
 
@@ -78,7 +78,7 @@ struct Replay<'s> {
 
 impl ReplayPlan {
     /// Replays a trace in a key space. Requests come as fast as the drive answers, whatever their times. Ends early
-    /// when `watch`, which gets the bytes read, says so.
+    /// when `watch`, which gets the bytes read, returns false.
     ///
     /// A refusal is counted and does not end the run.
     ///
@@ -109,7 +109,7 @@ impl ReplayPlan {
 }
 
 impl Replay<'_> {
-    /// Asks everything; false if it was stopped, or the limit of requests was reached.
+    /// Submits all requests; returns false if it was stopped, or the limit of requests was reached.
     fn ask_all<R: BufRead>(
         &mut self,
         trace: &mut TraceReader<R>,
@@ -166,7 +166,7 @@ impl Replay<'_> {
         self.queue.submit(command, asked)
     }
 
-    /// The drive's key for one of the trace.
+    /// Returns the drive's key for one of the trace.
     fn key(&mut self, key: &[u8]) -> Vec<u8> {
         if self.space.inner().check_key(key).is_ok() {
             return key.to_vec();
@@ -178,7 +178,7 @@ impl Replay<'_> {
         bytes[..bytes.len().min(longest)].to_vec()
     }
 
-    /// Bytes of the value of a request.
+    /// Returns the bytes of the value of a request.
     fn value_bytes(&mut self, request: &TraceRequest) -> usize {
         let wanted = self.plan.value_bytes.or(request.value_bytes).unwrap_or(0);
         let bytes = usize::try_from(wanted).unwrap_or(usize::MAX);
@@ -192,7 +192,7 @@ impl Replay<'_> {
         bytes.min(self.value.len())
     }
 
-    /// Takes all completions, and fills in what was not there.
+    /// Takes all completions, and stores values of absent keys.
     fn poll(&mut self) -> Result<()> {
         let mut fills = Vec::new();
         for completion in self.queue.poll(usize::MAX) {
@@ -220,7 +220,7 @@ impl Replay<'_> {
         Ok(())
     }
 
-    /// Counts a completion; what is to be stored where it did not find its key.
+    /// Counts a completion; returns the pair to store if its key was absent.
     fn take(&mut self, completion: Completion<Asked>) -> Result<Option<(Vec<u8>, usize)>> {
         self.measure.note(completion.latency_ns);
         let error = match completion.result {

@@ -2,12 +2,12 @@
 
 use std::fmt;
 
-/// What a call gives its caller, as the specification numbers it.
+/// The result of a call, as numbered by the specification.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 #[repr(u16)]
 #[non_exhaustive]
 pub enum ResultCode {
-    /// It succeeded.
+    /// The call succeeded.
     Success = 0x000,
     /// A buffer of the caller is too small.
     BufferSmall = 0x001,
@@ -17,11 +17,11 @@ pub enum ResultCode {
     DeviceNotExist = 0x003,
     /// The key space has not enough space.
     SpaceCapacity = 0x004,
-    /// A key space of that name exists.
+    /// A key space of this name exists.
     SpaceExist = 0x005,
-    /// A list of key spaces was asked to begin behind its end.
+    /// A list of key spaces would begin past its end.
     SpaceIndex = 0x006,
-    /// A name that no key space may have.
+    /// An invalid name of a key space.
     SpaceName = 0x007,
     /// There is no such key space.
     SpaceNotExist = 0x008,
@@ -29,31 +29,31 @@ pub enum ResultCode {
     SpaceNotOpen = 0x009,
     /// The key space is open already.
     SpaceOpen = 0x00a,
-    /// A filter whose pattern has bits that its mask has not.
+    /// A filter whose pattern has bits outside of its mask.
     IteratorFilterInvalid = 0x00b,
-    /// As many iterators are open as the device can have.
+    /// The most iterators that the device can have are open.
     IteratorMax = 0x00c,
     /// There is no such iterator.
     IteratorNotExist = 0x00d,
-    /// An iterator with that filter is open already.
+    /// An iterator with this filter is open already.
     IteratorOpen = 0x00e,
     /// A key that is too short or too long.
     KeyLengthInvalid = 0x00f,
-    /// The key is not there.
+    /// The key is absent.
     KeyNotExist = 0x010,
-    /// An option that the device does not have.
+    /// An option that the device does not support.
     OptionInvalid = 0x011,
-    /// A parameter that is missing or cannot be.
+    /// A missing or invalid parameter.
     ParamInvalid = 0x012,
     /// The device failed.
     SysIo = 0x013,
     /// A value that is too long.
     ValueLengthInvalid = 0x014,
-    /// An offset behind the end of a value.
+    /// An offset past the end of a value.
     ValueOffsetInvalid = 0x015,
-    /// An offset that is no multiple of the unit of offsets.
+    /// An offset that is not a multiple of the unit of offsets.
     ValueOffsetMisaligned = 0x016,
-    /// The key is there, and may not be overwritten.
+    /// The key exists, and may not be overwritten.
     ValueUpdateNotAllowed = 0x017,
     /// The device was closed.
     DeviceNotOpened = 0x018,
@@ -89,18 +89,18 @@ const NAMES: [(ResultCode, &str); 25] = [
 ];
 
 impl ResultCode {
-    /// All codes, in the order of their numbers.
+    /// Returns all codes, in the order of their numbers.
     pub fn all() -> impl ExactSizeIterator<Item = Self> {
         NAMES.iter().map(|(code, _)| *code)
     }
 
-    /// Its number.
+    /// Returns the number of the code.
     #[must_use]
     pub const fn number(self) -> u16 {
         self as u16
     }
 
-    /// The specification's name for it.
+    /// Returns the specification's name of the code.
     #[must_use]
     pub fn name(self) -> &'static str {
         NAMES[usize::from(self.number())].1

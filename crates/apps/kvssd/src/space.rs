@@ -1,4 +1,4 @@
-//! An open key space: its pairs are stored, retrieved, deleted and asked for here.
+//! An open key space: operations on its pairs.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,7 +13,7 @@ use crate::options::{DeleteMissing, RetrieveOptions, Retrieved, StoreOptions};
 use crate::update::{Act, Pending, Updated};
 use crate::{Afterwards, Error, Result};
 
-/// A key space that is open. Clones share the handle; closing the last one, or [`close`](Self::close), closes it.
+/// An open key space. Clones share the handle; dropping the last one, or [`close`](Self::close), closes it.
 #[derive(Clone, Debug)]
 pub struct KeySpace {
     handle: Arc<SpaceHandle>,
@@ -23,7 +23,7 @@ pub struct KeySpace {
 struct SpaceHandle {
     drive: Drive,
     id: SpaceId,
-    /// Which of the drive's openings this is: a key space that was deleted and made again has another.
+    /// The number of this opening: a key space that was deleted and created again has another.
     opening: u64,
     name: String,
     is_closed: AtomicBool,
@@ -35,13 +35,13 @@ impl KeySpace {
         Self { handle: Arc::new(SpaceHandle { drive, id, opening, name, is_closed }) }
     }
 
-    /// Its name.
+    /// The name of the key space.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.handle.name
     }
 
-    /// The drive that it is of.
+    /// The drive of the key space.
     #[must_use]
     pub fn drive(&self) -> &Drive {
         &self.handle.drive
@@ -49,23 +49,23 @@ impl KeySpace {
 
     /// Stores a value under a key.
     ///
-    /// Costs an index access, a read of the first page of an older record (of all of it, to append), and the new record
-    /// once. It is durable when the volume's durability says so, at the latest after [`Drive::sync`].
+    /// Costs an index access, a read of the first page of an older record (of the whole record, to append), and a write
+    /// of the new record. It is durable according to the volume's durability, at the latest after [`Drive::sync`].
     ///
     /// # Errors
-    /// A key or value of a length that the drive does not take, a key that is there or not against the options, a full
-    /// drive or key space, a handle or drive that was closed, a failed read or write.
+    /// A key or value of a length that the drive does not accept, an existing or absent key that the options exclude, a
+    /// full drive or key space, a handle or drive that was closed, a failed read or write.
     pub fn store(&self, key: &[u8], value: &[u8], options: StoreOptions) -> Result<()> {
         options.check()?;
         self.update(key, Act::Store(value, options.kind)).map(drop)
     }
 
-    /// The value under a key, or a part of it.
+    /// Returns the value under a key, or a part of it.
     ///
     /// Costs an index access, and one operation that reads the record's pages up to the end of the part.
     ///
     /// # Errors
-    /// A key that is not there, an offset that is none, a handle or drive that was closed, a failed read or write.
+    /// An absent key, an invalid offset, a handle or drive that was closed, a failed read or write.
     pub fn retrieve(&self, key: &[u8], options: RetrieveOptions) -> Result<Retrieved> {
         if options.afterwards == Afterwards::Delete {
             return Ok(self.update(key, Act::Take(options))?.retrieved);
@@ -74,11 +74,11 @@ impl KeySpace {
         self.retrieve_one(&pairs, key, options)
     }
 
-    /// As [`retrieve`](Self::retrieve), into the caller's buffer. Gives the bytes of it that were filled. Costs one
-    /// more index access and a read of the record's first page, to compare the lengths before anything is deleted.
+    /// Like [`retrieve`](Self::retrieve), into the caller's buffer. Returns the number of bytes that were filled. Costs
+    /// one more index access and a read of the record's first page, to compare the lengths before anything is deleted.
     ///
     /// # Errors
-    /// As `retrieve`; a buffer that is shorter than what was asked for, and then nothing is deleted.
+    /// As `retrieve`; a buffer that is shorter than the requested part, in which case nothing is deleted.
     pub fn retrieve_into(
         &self,
         key: &[u8],
@@ -103,22 +103,22 @@ impl KeySpace {
 
     /// Deletes a pair.
     ///
-    /// Costs an index access, a read of the first page of its record, and the index's removal. A full drive deletes
-    /// too.
+    /// Costs an index access, a read of the first page of its record, and the index's removal. It also works on a full
+    /// drive.
     ///
     /// # Errors
-    /// A key that is not there, if `missing` says so, a handle or drive that was closed, a failed read or write.
+    /// An absent key, if `missing` says so, a handle or drive that was closed, a failed read or write.
     pub fn delete(&self, key: &[u8], missing: DeleteMissing) -> Result<()> {
         self.update(key, Act::Delete(missing)).map(drop)
     }
 
-    /// Which of these keys are there, in their order.
+    /// Returns whether each of these keys is present, in order.
     ///
-    /// Costs an index access for each, and a read of the first page of the record, which proves the whole key. The
+    /// Costs an index access for each, and a read of the first page of the record, which confirms the whole key. The
     /// reads overlap.
     ///
     /// # Errors
-    /// No keys, one of a length that the drive does not take, a handle or drive that was closed, a failed read.
+    /// No keys, one of a length that the drive does not accept, a handle or drive that was closed, a failed read.
     pub fn exist(&self, keys: &[&[u8]]) -> Result<Vec<bool>> {
         if keys.is_empty() {
             return Err(Error::Param { what: "keys", reason: "none; give one or more" });
@@ -136,8 +136,8 @@ impl KeySpace {
         Ok(lengths.iter().map(Option::is_some).collect())
     }
 
-    /// As [`exist`](Self::exist), one bit for each key from the lowest of the first byte on, as the specification has
-    /// it. Gives the bytes that were filled.
+    /// Like [`exist`](Self::exist), with one bit for each key from the lowest of the first byte on, as in the
+    /// specification. Returns the number of bytes that were filled.
     ///
     /// # Errors
     /// As `exist`; a buffer that is too short.
@@ -150,12 +150,12 @@ impl KeySpace {
         Ok(needed)
     }
 
-    /// Bytes of the value under a key, for a caller who needs a buffer.
+    /// Returns the bytes of the value under a key, for a caller that needs a buffer.
     ///
     /// Costs an index access and a read of the record's first page.
     ///
     /// # Errors
-    /// A key that is not there, a handle or drive that was closed, a failed read.
+    /// An absent key, a handle or drive that was closed, a failed read.
     pub fn value_bytes(&self, key: &[u8]) -> Result<u64> {
         self.inner().check_key(key)?;
         let pairs = self.enter()?;
@@ -164,7 +164,7 @@ impl KeySpace {
         lengths.first().copied().flatten().ok_or(Error::NoKey)
     }
 
-    /// What it holds.
+    /// Returns the limit and the content of the key space.
     ///
     /// # Errors
     /// A handle or drive that was closed.
@@ -173,10 +173,10 @@ impl KeySpace {
         self.drive().space_info(self.name())
     }
 
-    /// Closes it, for all clones of the handle.
+    /// Closes the key space, for all clones of the handle.
     ///
     /// # Errors
-    /// One that was closed or deleted.
+    /// A key space that was closed or deleted.
     pub fn close(&self) -> Result<()> {
         let _pairs = self.enter()?;
         self.handle.is_closed.store(true, Ordering::Release);
@@ -192,7 +192,7 @@ impl KeySpace {
         self.handle.id
     }
 
-    /// The pairs, if the drive and this key space are open.
+    /// Returns the pairs, if the drive and this key space are open.
     pub(crate) fn enter(&self) -> Result<PairsGuard<'_>> {
         let pairs = self.inner().pairs()?;
         let name = || self.handle.name.clone();
@@ -215,7 +215,7 @@ impl KeySpace {
         results.pop().unwrap_or(Err(Error::NoKey))
     }
 
-    /// Makes updates in order, with the results of each; their lookups overlap.
+    /// Executes updates in order, and returns the result of each; their lookups overlap.
     pub(crate) fn update_many(&self, acts: &[(&[u8], Act<'_>)]) -> Result<Vec<Result<Updated>>> {
         let pairs = self.enter()?;
         self.inner().mark(&pairs)?;
@@ -225,7 +225,7 @@ impl KeySpace {
         Ok(results)
     }
 
-    /// Retrieves without deleting, with the results of each; the reads of whole values overlap.
+    /// Retrieves without deleting, and returns the result of each; the reads of whole values overlap.
     pub(crate) fn retrieve_many(
         &self,
         wanted: &[(&[u8], RetrieveOptions)],
@@ -282,7 +282,7 @@ impl KeySpace {
 }
 
 impl Drive {
-    /// What a key space holds, open or not.
+    /// Returns the limit and the content of a key space, open or not.
     ///
     /// # Errors
     /// No such key space, a drive that was closed.
@@ -310,7 +310,7 @@ impl Drive {
 }
 
 impl DriveInner {
-    /// Makes updates of pairs of a key space in order, with the results of each.
+    /// Executes updates of pairs of a key space in order, and returns the result of each.
     pub(crate) fn change(
         &self,
         pairs: &PairsGuard<'_>,
@@ -363,7 +363,7 @@ pub fn pack_bits(there: &[bool], buffer: &mut [u8]) {
 }
 
 impl SpaceHandle {
-    /// Lets others open the key space, if this handle still has it.
+    /// Lets another handle open the key space, if this one still has it.
     fn let_go(&self) {
         let mut catalog = self.drive.inner.catalog();
         if let Some(space) = catalog.spaces.get_mut(&self.id)

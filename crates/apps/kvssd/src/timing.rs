@@ -1,4 +1,4 @@
-//! What time commands are said to take: the device's, or that of the model of operations each second.
+//! The time that commands are reported to take: the device's, or that of the model of operations per second.
 
 use std::sync::{Arc, Mutex};
 
@@ -8,21 +8,21 @@ use crate::drive::lock;
 use crate::iops::{IopsModel, IopsParameters, MODEL_VALUE_BYTES_MAX, ModelledOperation};
 use crate::{Error, Result};
 
-/// What time commands are said to take.
+/// The time that commands are reported to take.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 #[expect(
     clippy::large_enum_variant,
     reason = "there is one of it in a drive, and it is passed once"
 )]
 pub enum Timing {
-    /// The device's: virtual time on a simulated one, the wall clock on a real one.
+    /// The device's time: virtual on a simulated one, the wall clock on a real one.
     #[default]
     Device,
-    /// That of OpenMPDK's emulator. Commands take no longer for it: the time is added up and told.
+    /// The time of OpenMPDK's emulator. Commands do not take longer: the time is only added up and reported.
     Iops(IopsParameters),
 }
 
-/// Tells the time of commands.
+/// Reports the time of commands.
 #[derive(Debug)]
 pub(crate) struct Clock {
     device: Arc<dyn Device>,
@@ -49,7 +49,7 @@ impl Clock {
         };
     }
 
-    /// Refuses a value for which the model has no answer.
+    /// Rejects a value for which the model has no answer.
     pub(crate) fn check_value(&self, value_bytes: u64) -> Result<()> {
         if value_bytes > MODEL_VALUE_BYTES_MAX && lock(&self.model).is_some() {
             return Err(Error::ModelRange { value_bytes, max: MODEL_VALUE_BYTES_MAX });
@@ -57,7 +57,7 @@ impl Clock {
         Ok(())
     }
 
-    /// Nanoseconds since a moment that does not change.
+    /// Returns the nanoseconds since a fixed moment.
     pub(crate) fn now_ns(&self) -> u64 {
         match &*lock(&self.model) {
             Some(modelled) => modelled.now_ns,
@@ -65,8 +65,8 @@ impl Clock {
         }
     }
 
-    /// Adds the time of an operation, where it is the model's. Values that were stored while no model was chosen may be
-    /// longer than it takes; they are refused.
+    /// Adds the time of an operation, if the model is used. Values that were stored while no model was selected may be
+    /// too long for it; they are rejected.
     pub(crate) fn pass(&self, operation: ModelledOperation, value_bytes: u64) -> Result<()> {
         if let Some(modelled) = &mut *lock(&self.model) {
             modelled.now_ns += modelled.model.next_ns(operation, value_bytes)?;

@@ -1,7 +1,7 @@
-//! Updates of pairs: the decision by what is there, and the space that is reserved for them.
+//! Updates of pairs: the decision by the present state, and the space that is reserved for them.
 //!
-//! Space is reserved while the key's stripe is held, before the record is written, and given back where that fails. So
-//! the counts are right whatever happens at the same time, and no limit is passed.
+//! Space is reserved while the key's stripe is locked, before the record is written, and released if that fails. So the
+//! counts are correct whatever happens at the same time, and no limit is exceeded.
 
 use std::borrow::Cow;
 
@@ -12,7 +12,7 @@ use crate::drive::DriveInner;
 use crate::options::{DeleteMissing, RetrieveOptions, Retrieved, StoreKind};
 use crate::{Error, Result};
 
-/// What an update does.
+/// The kind of an update.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Act<'v> {
     /// Stores a value.
@@ -23,27 +23,27 @@ pub(crate) enum Act<'v> {
     Take(RetrieveOptions),
 }
 
-/// What an update has done.
+/// The result of an update.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Updated {
-    /// Bytes of the value that was there.
+    /// The bytes of the previous value.
     pub(crate) old_bytes: Option<u64>,
-    /// Bytes of the value that is there now.
+    /// The bytes of the new value.
     pub(crate) new_bytes: Option<u64>,
-    /// Bytes of key and value that the caller gave to store.
+    /// The bytes of key and value that the caller has stored.
     pub(crate) given_bytes: u64,
-    /// What was asked for.
+    /// The retrieved part.
     pub(crate) retrieved: Retrieved,
 }
 
-/// An update on its way.
+/// An update in progress.
 #[derive(Debug)]
 pub(crate) struct Pending<'v> {
     drive: &'v DriveInner,
     space: SpaceId,
     key_bytes: u64,
     act: Act<'v>,
-    /// What was reserved for it, and what it frees.
+    /// The usage that was reserved for it, and the usage that it frees.
     reserved: Option<(Usage, Usage)>,
     refusal: Option<Error>,
     updated: Updated,
@@ -66,7 +66,7 @@ impl<'v> Pending<'v> {
         Ok(Self { drive, space, key_bytes, act, reserved: None, refusal: None, updated })
     }
 
-    /// What the table must know for it; `key` is the pair's key in the table.
+    /// Returns the request to the table; `key` is the pair's key in the table.
     pub(crate) fn request<'k>(&self, key: &'k [u8]) -> PairUpdate<'k> {
         let (look, put_bytes) = match self.act {
             Act::Store(value, StoreKind::Append) => (Look::Value, value.len()),
@@ -77,7 +77,7 @@ impl<'v> Pending<'v> {
         PairUpdate { key, look, put_bytes: put_bytes as u64 }
     }
 
-    /// Decides; the table may ask again.
+    /// Decides on the change; the table may call it again.
     pub(crate) fn decide(&mut self, present: Option<Present<'_>>) -> Change<'v> {
         self.undo();
         self.refusal = None;
@@ -134,7 +134,7 @@ impl<'v> Pending<'v> {
         self.reserve(None).map(|()| Change::Remove)
     }
 
-    /// Reserves what the pair takes afterwards, in place of what it took.
+    /// Reserves the usage after the update, in place of the usage before it.
     fn reserve(&mut self, new_bytes: Option<u64>) -> Result<()> {
         let usage = |bytes: Option<u64>| {
             bytes.map(|bytes| Usage::pair(self.key_bytes, bytes)).unwrap_or_default()
@@ -151,7 +151,7 @@ impl<'v> Pending<'v> {
         }
     }
 
-    /// The result, once the table has done what was decided.
+    /// Returns the result, once the table has done what was decided.
     pub(crate) fn finish(mut self, result: Result<()>) -> Result<Updated> {
         if let Err(error) = result {
             self.undo();
@@ -182,8 +182,8 @@ impl DriveInner {
         self.clock.check_value(value_bytes)
     }
 
-    /// Takes a pair into the counts in place of an older one, unless a limit is passed. What makes a pair shorter
-    /// always fits.
+    /// Counts a pair in place of an older one, unless that exceeds a limit. An update that makes a pair shorter always
+    /// fits.
     fn reserve(&self, id: SpaceId, new: Usage, old: Usage) -> Result<()> {
         let mut catalog = self.catalog();
         let all = catalog.usage();
@@ -206,7 +206,7 @@ impl DriveInner {
         Ok(())
     }
 
-    /// Takes `new` into the counts in place of `old`, whatever the limits.
+    /// Counts `new` in place of `old`, whatever the limits.
     fn exchange(&self, id: SpaceId, new: Usage, old: Usage) {
         if let Some(space) = self.catalog().spaces.get_mut(&id) {
             space.usage.add(new);

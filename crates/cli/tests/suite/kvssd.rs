@@ -61,10 +61,10 @@ fn what_the_drive_refuses_is_said_with_the_remedy() {
     folder.run("kvssd put d.nandex key value");
     folder.assert_refused(
         "
-1 | kvssd put d.nandex key other --store new | was not to overwrite it
+1 | kvssd put d.nandex key other --store new | must not overwrite it
 1 | kvssd put d.nandex none other --store update | the key is not there
 1 | kvssd put d.nandex key x --space none | there is no key space \"none\"
-1 | kvssd get d.nandex key --offset 3 | no multiple of 512
+1 | kvssd get d.nandex key --offset 3 | not a multiple of 512
 1 | kvssd get d.nandex key --offset 512 | begin before its end
 1 | kvssd list d.nandex --prefix abcde | by their first 4 bytes
 1 | kvssd space create d.nandex main | exists

@@ -33,10 +33,10 @@ pub const AVERAGE_BYTES_MIN: usize = 256;
 /// The largest average chunk, in bytes.
 pub const AVERAGE_BYTES_MAX: usize = 1 << 20;
 
-/// The average chunk when none is chosen, in bytes.
+/// The default average chunk, in bytes.
 pub const AVERAGE_BYTES_DEFAULT: usize = 8 << 10;
 
-/// How a stream is cut.
+/// The algorithm that cuts a stream.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Chunker {
@@ -45,15 +45,15 @@ pub enum Chunker {
     FastCdc,
     /// A Rabin-Karp rolling hash over 48 bytes, as in the BufferHash paper, section 8.
     Rabin,
-    /// Every chunk has the average size. Finds only content at the same distance.
+    /// Every chunk has the average size. Finds only equal content at the same distance.
     Fixed,
 }
 
 impl Chunker {
-    /// All of them, the default first.
+    /// All chunkers, the default first.
     pub const ALL: [Self; 3] = [Self::FastCdc, Self::Rabin, Self::Fixed];
 
-    /// The word for it in options and in JSON.
+    /// The name in options and in JSON.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -83,7 +83,7 @@ impl FromStr for Chunker {
     }
 }
 
-/// A chunker with its average size: everything that decides where a stream is cut.
+/// A chunker with its average size, which together determine where a stream is cut.
 ///
 /// Two runs find each other's chunks only if their chunkings are equal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -99,7 +99,7 @@ impl Default for Chunking {
 }
 
 impl Chunking {
-    /// A chunking of this average size in bytes.
+    /// Creates a chunking of this average size in bytes.
     ///
     /// The average is nominal. Content-defined chunks are never shorter than a quarter of it, which
     /// lifts the measured mean to about 1.25 times the average for Rabin and 1.2 to 1.4 for FastCDC.
@@ -114,7 +114,7 @@ impl Chunking {
         Ok(Self { chunker, average_bytes })
     }
 
-    /// How it cuts.
+    /// The algorithm.
     #[must_use]
     pub fn chunker(&self) -> Chunker {
         self.chunker
@@ -138,7 +138,7 @@ impl Chunking {
         if self.chunker == Chunker::Fixed { self.average_bytes } else { self.average_bytes * 8 }
     }
 
-    /// The chunks of data that is in memory as a whole.
+    /// Returns the chunks of data that is in memory as a whole.
     ///
     /// ```
     /// use nandex_chunk::{Chunker, Chunking};
@@ -175,7 +175,7 @@ impl Cutter {
         }
     }
 
-    /// The length of the first chunk of `data`; zero only if there is none.
+    /// Returns the length of the first chunk of `data`; zero only if there is none.
     ///
     /// `data` must hold the longest chunk, or the rest of the stream.
     fn first_len(&self, data: &[u8]) -> usize {

@@ -31,7 +31,7 @@
 
 use super::Chunking;
 
-/// Bytes of the hash's window. No minimum chunk is shorter, so a window never leaves its chunk.
+/// The number of bytes of the hash's window. No minimum chunk is shorter, so a window never leaves its chunk.
 const WINDOW_BYTES: usize = 48;
 
 /// A: odd and 5 mod 8, so its powers repeat only after 2^62 steps.
@@ -93,7 +93,7 @@ impl Rabin {
         self.min_bytes + self.scan(hash, joining, leaving)
     }
 
-    /// Bytes to take of `joining` until the hash reaches the boundary, or all of them.
+    /// Returns the number of bytes of `joining` until the hash reaches the boundary, or all of them.
     fn scan(&self, mut hash: u64, joining: &[u8], leaving: &[u8]) -> usize {
         let (joining_pairs, joining_last) = joining.as_chunks::<2>();
         let (leaving_pairs, _) = leaving.as_chunks::<2>();
@@ -115,14 +115,14 @@ impl Rabin {
     }
 }
 
-/// The hash of a window, from its definition.
+/// Returns the hash of a window, from its definition.
 fn window_hash(window: &[u8]) -> u64 {
     window
         .iter()
         .fold(0, |hash: u64, &byte| hash.wrapping_mul(MULTIPLIER).wrapping_add(u64::from(byte)))
 }
 
-/// in - out A^48.
+/// Returns in - out A^48.
 fn difference(join: u8, leave: u8) -> u64 {
     u64::from(join).wrapping_sub(LEAVING[usize::from(leave)])
 }
@@ -132,7 +132,7 @@ mod tests {
     use super::super::{Chunker, Chunking};
     use super::*;
 
-    /// The first cut by the definition: a whole window hashed again at every place.
+    /// Returns the first cut by the definition: a whole window is hashed again at every place.
     fn first_len_by_definition(chunking: &Chunking, data: &[u8]) -> usize {
         let limit = data.len().min(chunking.max_bytes());
         let bits = chunking.average_bytes().ilog2();

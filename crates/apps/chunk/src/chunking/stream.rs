@@ -4,23 +4,23 @@
 //! that, and its rest moves to the front when no more fits after it.
 //!
 //! A cut depends on the bytes of its own chunk alone, so a hole is cut without being read: at a cut with nothing but
-//! zeros before and the longest chunk of zeros behind, the next chunk is the chunk of zeros, and so are all that follow
-//! until less than the longest chunk of the hole is left.
+//! zeros before and the longest chunk of zeros behind, the next chunk is the chunk of zeros, and so are all following
+//! ones until less than the longest chunk of the hole is left.
 
 use std::io::{self, ErrorKind, Read};
 use std::ops::ControlFlow;
 
 use super::{Chunking, Cutter};
 
-/// Bytes of a read: few calls, yet the bytes are still in the cache when hashed.
+/// The number of bytes of a read: few calls, yet the bytes are still in the cache when hashed.
 const READ_BYTES: usize = 256 << 10;
 
 /// A stream that may know where it has holes: bytes that are zero without being stored.
 pub trait Holes: Read {
-    /// Zeros that are known to come next, before anything is stored.
+    /// Returns the number of zeros that are known to come next, before stored bytes.
     fn zeros_ahead(&mut self) -> u64;
 
-    /// Goes past that many of the zeros ahead.
+    /// Skips `bytes` of the zeros ahead.
     fn skip_zeros(&mut self, bytes: u64);
 }
 
@@ -51,19 +51,19 @@ pub struct ChunkBuffer {
     max_bytes: usize,
     read_bytes: usize,
     buffer: Vec<u8>,
-    /// The chunk that zeros without end are cut into; made at the first hole.
+    /// The chunk that endless zeros are cut into; created at the first hole.
     zeros: Vec<u8>,
 }
 
 impl ChunkBuffer {
-    /// A buffer for this chunking.
+    /// Creates a buffer for this chunking.
     #[must_use]
     pub fn new(chunking: &Chunking) -> Self {
         let buffer_bytes = (2 * chunking.max_bytes()).max(4 * READ_BYTES);
         Self::with_sizes(chunking, READ_BYTES, buffer_bytes)
     }
 
-    /// A buffer that reads `read_bytes` at once and holds `buffer_bytes`, or more if needed.
+    /// Creates a buffer that reads `read_bytes` at once and holds `buffer_bytes`, or more if needed.
     pub(super) fn with_sizes(chunking: &Chunking, read_bytes: usize, buffer_bytes: usize) -> Self {
         let max_bytes = chunking.max_bytes();
         let buffer_bytes = buffer_bytes.max(max_bytes + read_bytes);
@@ -87,7 +87,7 @@ impl ChunkBuffer {
         })
     }
 
-    /// Passes every chunk of `source` to `take`, in order, with the number of times that it comes in a row.
+    /// Passes every chunk of `source` to `take`, in order, with the number of times that it repeats in a row.
     ///
     /// # Errors
     /// As [`for_each_chunk`](Self::for_each_chunk).
@@ -118,7 +118,7 @@ impl ChunkBuffer {
         }
     }
 
-    /// Goes past as many chunks of zeros as a hole surely begins with, and returns their number.
+    /// Skips the chunks of zeros with which a hole certainly begins, and returns their number.
     fn skip_zero_chunks(&mut self, source: &mut impl Holes, window: &mut Window) -> u64 {
         if window.start < window.zeros_from {
             return 0;
@@ -137,7 +137,7 @@ impl ChunkBuffer {
         times
     }
 
-    /// Adds a read to the window. In a long hole that is no more than a cut needs, and nothing is read.
+    /// Adds a read to the window. In a long hole it adds only what a cut needs, and reads nothing.
     fn refill(&mut self, source: &mut impl Holes, window: &mut Window) -> io::Result<()> {
         self.make_space(window);
         if source.zeros_ahead() >= self.max_bytes as u64 {
@@ -168,9 +168,9 @@ impl ChunkBuffer {
 struct Window {
     start: usize,
     end: usize,
-    /// From here to the end there are only zeros of a hole.
+    /// The place from which on there are only zeros of a hole.
     zeros_from: usize,
-    /// Has the stream no more?
+    /// Whether the stream has ended.
     ended: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Laws every chunker keeps, and golden cuts that pin the boundaries for ever.
+//! Laws of every chunker, and golden cuts that pin the boundaries.
 
 use std::io::Read;
 
@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// Reproducible noise: xorshift64*.
+/// Returns reproducible noise: xorshift64*.
 pub(super) fn noise(bytes: usize, seed: u64) -> Vec<u8> {
     let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
     let step = || {
@@ -68,7 +68,7 @@ fn any_chunking() -> impl Strategy<Value = Chunking> {
     (chunker, average).prop_map(|(chunker, average)| Chunking::new(chunker, average).unwrap())
 }
 
-/// Noise with runs of equal bytes in it, so that both short and longest chunks occur.
+/// Returns noise with runs of equal bytes in it, so that both short and longest chunks occur.
 fn any_data() -> impl Strategy<Value = Vec<u8>> {
     let part = (0_usize..6000, 0_u64..5, any::<bool>());
     prop::collection::vec(part, 0..5).prop_map(|parts| {

@@ -1,21 +1,21 @@
-//! Bytes become text, by Python's rules for decoding errors.
+//! Decoding of bytes to text, by Python's rules for decoding errors.
 
 use crate::{Error, Result};
 
-/// What happens to bytes that are no UTF-8: Python's `errors` of `bytes.decode`.
+/// The handling of bytes that are not UTF-8: Python's `errors` of `bytes.decode`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Decoding {
-    /// They are an error that names the document and the byte.
+    /// Fail with an error that names the document and the byte.
     #[default]
     Strict,
-    /// Each part that cannot be read becomes U+FFFD, which separates tokens.
+    /// Replace each unreadable part by U+FFFD, which separates tokens.
     Replace,
-    /// They are left out, so what was around them comes together.
+    /// Leave them out, which joins the text around them.
     Ignore,
 }
 
 impl Decoding {
-    /// The text of `bytes`; `document` names it in an error.
+    /// Returns the text of `bytes`; `document` names it in an error.
     ///
     /// # Errors
     /// [`Error::Utf8`] if it is strict.

@@ -9,18 +9,18 @@ use crate::{Error, Result};
 
 /// The files of a folder and of the folders in it, in the order of their paths.
 ///
-/// Symbolic links and what is neither a file nor a folder are left out. Holds the names of the folders on the way to
-/// the file at hand, and the file.
+/// Symbolic links and anything that is neither a file nor a folder are left out. Holds the names of the folders on the
+/// path of the current file, and the file.
 #[derive(Debug)]
 pub struct Folder {
     root: PathBuf,
     reading: Reading,
-    /// What is still to be visited, the next last.
+    /// The paths to visit, the next last.
     waiting: Vec<PathBuf>,
 }
 
 impl Folder {
-    /// The files under `root`.
+    /// Creates a source of the files under `root`.
     ///
     /// # Errors
     /// A folder that cannot be read.
@@ -31,7 +31,7 @@ impl Folder {
         Ok(folder)
     }
 
-    /// Puts what is in a folder before all that waits.
+    /// Puts the content of a folder before all waiting paths.
     fn enter(&mut self, path: &Path) -> Result<()> {
         let entries = fs::read_dir(path).map_err(Error::file("list", path))?;
         let mut paths = Vec::new();
@@ -43,7 +43,7 @@ impl Folder {
         Ok(())
     }
 
-    /// The document of a path, or nothing where it is not a file.
+    /// Returns the document of a path, or `None` if it is not a file.
     fn visit(&mut self, path: &Path) -> Result<Option<Document>> {
         let kind = fs::symlink_metadata(path).map_err(Error::file("look at", path))?.file_type();
         if kind.is_dir() {

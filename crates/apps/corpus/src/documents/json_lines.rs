@@ -1,4 +1,4 @@
-//! A JSON object in each line, of which one field is the text or the vector.
+//! Documents that are JSON objects, one in each line, with the text or the vector in a field.
 
 use std::fmt;
 use std::io::BufRead;
@@ -10,8 +10,8 @@ use super::vector::Content;
 use super::{Document, Fields, Lines, Reading};
 use crate::{Error, Result};
 
-/// The objects of a reader, one in each line; lines of white space are left out. Of a field that an object has twice
-/// the last counts, as in Python.
+/// The objects of a reader, one in each line; lines of white space are left out. If an object has a field twice, the
+/// last one counts, as in Python.
 #[derive(Debug)]
 pub struct JsonLines<R> {
     lines: Lines<R>,
@@ -19,7 +19,7 @@ pub struct JsonLines<R> {
 }
 
 impl<R: BufRead> JsonLines<R> {
-    /// The objects of `reader`, which errors call `name`.
+    /// Creates a source of the objects of `reader`, which errors call `name`.
     pub fn new(reader: R, name: impl Into<String>, fields: Fields, reading: Reading) -> Self {
         Self { lines: Lines::new(reader, name, reading), fields }
     }
@@ -61,7 +61,7 @@ impl<R: BufRead> JsonLines<R> {
     }
 }
 
-/// The numbers of an array.
+/// Returns the numbers of an array.
 fn numbers_of(values: &[Value]) -> std::result::Result<Vec<f32>, String> {
     let number = |(place, value): (usize, &Value)| {
         value.as_f64().map(|number| number as f32).ok_or_else(|| {
@@ -71,7 +71,7 @@ fn numbers_of(values: &[Value]) -> std::result::Result<Vec<f32>, String> {
     values.iter().enumerate().map(number).collect()
 }
 
-/// Why a field cannot be used.
+/// Returns the reason why a field cannot be used.
 fn unfit(field: &str, found: Option<&Value>, expected: &str) -> String {
     let found = match found {
         None => "no such field",

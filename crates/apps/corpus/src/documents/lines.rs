@@ -5,13 +5,15 @@ use std::io::{BufRead, Read};
 use super::{Document, Reading};
 use crate::{Error, Result};
 
-/// The lines of a reader, of which none is held beyond the limit.
+/// The lines of a reader, none of which is read beyond the limit.
 ///
-/// A line ends with `\n`, before which one `\r` is no part of it. The last line may lack its end.
+/// A line ends with `
+/// `, or with `\r
+/// `. The last line may lack its end.
 #[derive(Debug)]
 pub struct Lines<R> {
     reader: R,
-    /// What the reader is called in errors.
+    /// The name of the reader in errors.
     name: String,
     reading: Reading,
     /// The number of the line read last.
@@ -20,12 +22,12 @@ pub struct Lines<R> {
 }
 
 impl<R: BufRead> Lines<R> {
-    /// The lines of `reader`, which errors call `name`.
+    /// Creates a source of the lines of `reader`, which errors call `name`.
     pub fn new(reader: R, name: impl Into<String>, reading: Reading) -> Self {
         Self { reader, name: name.into(), reading, number: 0, failed: false }
     }
 
-    /// The next line's number and bytes; nothing at the end, and after an error that has no next line.
+    /// Returns the next line's number and bytes; `None` at the end, and after an error that has no next line.
     pub(super) fn next_line(&mut self) -> Option<Result<(u64, Vec<u8>)>> {
         if self.failed {
             return None;
@@ -62,7 +64,7 @@ impl<R: BufRead> Lines<R> {
         Ok(Some((self.number, line)))
     }
 
-    /// What errors call the document of this line.
+    /// Returns the name of this line's document in errors.
     pub(super) fn place(&self, number: u64) -> String {
         format!("{}:{number}", self.name)
     }

@@ -1,4 +1,4 @@
-//! Where texts come from: folders, lines, JSON lines, Parquet. One document is in memory at a time.
+//! The sources of texts: folders, lines, JSON lines, Parquet. One document is in memory at a time.
 //!
 //! | source | a document is | its id |
 //! |---|---|---|
@@ -7,7 +7,7 @@
 //! | [`JsonLines`] | a field of an object | a field, or the line's number |
 //! | [`ParquetRows`] | a column of a row | a column, or the row's number |
 //!
-//! All sources are iterators, so a caller may have its own. An empty document is a document: its row has no entries.
+//! All sources are iterators, so a caller may add others. An empty document is a document: its row has no entries.
 //!
 //! A document may be a [vector](Content::Vector) in place of a text: a list of numbers in a field or a column, or in
 //! brackets in a file or line. Its text is these numbers in brackets.
@@ -34,37 +34,37 @@ pub use vector::{Content, vector_of};
 
 use crate::{Error, Result};
 
-/// Bytes of a buffer for reading.
+/// The number of bytes of a buffer for reading.
 const READ_BYTES: usize = 256 << 10;
 
-/// A text, and what it is called.
+/// A text, and its id.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Document {
-    /// Its name, which no other document of the index has.
+    /// The id, which no other document of the index has.
     pub id: String,
     /// Its text.
     pub text: String,
 }
 
 impl Document {
-    /// A document of this id and text.
+    /// Creates a document of this id and text.
     pub fn new(id: impl Into<String>, text: impl Into<String>) -> Self {
         Self { id: id.into(), text: text.into() }
     }
 }
 
-/// A document, or why it cannot be read.
+/// A document, or the reason why it cannot be read.
 pub type DocumentResult = Result<Document>;
 
-/// How documents are read.
+/// The options of reading documents.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Reading {
-    /// What happens to bytes that are no UTF-8.
+    /// The handling of bytes that are not UTF-8.
     pub decoding: Decoding,
     /// The longest document in bytes, as it is stored; 64 MiB by default. A longer one is an error before more of it is
     /// read, so that a file without line ends cannot fill the memory.
     pub document_bytes_max: usize,
-    /// What a document is; a text by default.
+    /// The kind of a document; a text by default.
     pub content: Content,
 }
 
@@ -78,12 +78,13 @@ impl Default for Reading {
     }
 }
 
-/// Which fields of an object, or columns of a row, are read.
+/// The fields of an object, or columns of a row, that are read.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Fields {
     /// The field with the text, a string, or with the vector, a list of numbers; `text` by default.
     pub text: String,
-    /// The field with the id, a string or a whole number. `None`, the default, takes the number of the line or row.
+    /// The field with the id, a string or a whole number. If `None`, the default, the id is the number of the line or
+    /// row.
     pub id: Option<String>,
 }
 
@@ -104,7 +105,7 @@ pub enum Source {
     JsonLines {
         /// The file.
         path: PathBuf,
-        /// What is read of each object.
+        /// The fields of each object that are read.
         fields: Fields,
     },
     /// A Parquet file.
@@ -120,7 +121,7 @@ pub enum Source {
 pub type Documents<'a> = Box<dyn Iterator<Item = DocumentResult> + 'a>;
 
 impl Source {
-    /// All its documents, from the first.
+    /// Returns all documents, from the first.
     ///
     /// # Errors
     /// A file or folder that cannot be opened. Items: [`Error::File`], and the errors of documents.

@@ -14,20 +14,20 @@ use parquet::schema::types::SchemaDescriptor;
 use super::{Content, Document, Fields, Reading};
 use crate::{Error, Result};
 
-/// Rows that are read at a time.
+/// The number of rows that are read at a time.
 const ROWS: usize = 256;
 
-/// The rows of a Parquet file, of which one column is the text or the vector, and another may be the id.
+/// The rows of a Parquet file, one column of which is the text or the vector; another one may be the id.
 ///
-/// A column may be compressed with Snappy, gzip or LZ4. It holds a page of each of the two columns, whose size the
-/// writer of the file has chosen, often 1 MiB; the limit of a document's length is asked after that.
+/// A column may be compressed with Snappy, gzip or LZ4. The reader holds a page of each of the two columns, whose size
+/// the writer of the file has chosen, often 1 MiB; the limit of a document's length is checked after that.
 pub struct ParquetRows {
     reader: SerializedFileReader<File>,
-    /// What the file is called in errors.
+    /// The name of the file in errors.
     name: String,
     reading: Reading,
     columns: (Leaf, Option<Leaf>),
-    /// The row group at hand, and the number of the next.
+    /// The current row group, and the number of the next.
     group: Option<(ColumnReader, Option<ColumnReader>)>,
     next_group: usize,
     waiting: VecDeque<Document>,
@@ -41,13 +41,13 @@ pub struct ParquetRows {
 struct Leaf {
     name: String,
     index: usize,
-    /// The level of a value that is there; lower ones are null.
+    /// The level of a value that is present; lower ones are null.
     level: i16,
-    /// Is a cell a list of values?
+    /// Whether a cell is a list of values.
     is_list: bool,
 }
 
-/// A value of a column that can be read.
+/// A value of a supported column.
 enum Cell {
     Bytes(Vec<u8>),
     Number(i64),
@@ -55,8 +55,7 @@ enum Cell {
 }
 
 impl ParquetRows {
-    /// The rows of a file, with its columns of these names. Without a column for ids, a row's number, from 1, is its
-    /// id.
+    /// Opens a file and its columns of these names. Without a column for ids, a row's number, from 1, is its id.
     ///
     /// # Errors
     /// A file that cannot be opened or is not Parquet, or has no such columns.
@@ -87,7 +86,7 @@ impl ParquetRows {
         })
     }
 
-    /// Reads some rows. None are there afterwards at the end of the file.
+    /// Reads some rows. None are waiting afterwards at the end of the file.
     fn fill(&mut self) -> Result<()> {
         while self.waiting.is_empty() {
             if self.group.is_none() && !self.begin_group()? {
@@ -130,7 +129,7 @@ impl ParquetRows {
         Ok(true)
     }
 
-    /// The document of the next row, of its text and the cell of its id if there is such a column.
+    /// Returns the document of the next row, from its text and the cell of its id if there is such a column.
     fn document(&mut self, text: Option<Cell>, id: Option<Option<Cell>>) -> Result<Document> {
         self.row += 1;
         let place = || format!("{}:{}", self.name, self.row);
@@ -180,7 +179,7 @@ impl Iterator for ParquetRows {
 
     fn next(&mut self) -> Option<Self::Item> {
         if self.waiting.is_empty() && !self.failed {
-            // What was read before a failure comes before it.
+            // Documents that were read before a failure precede it.
             self.failure = self.fill().err();
             self.failed = self.failure.is_some();
         }
@@ -195,7 +194,7 @@ fn malformed(name: &str, error: &ParquetError) -> Error {
     Error::Malformed { document: name.to_owned(), reason }
 }
 
-/// The column of a name, if it has one value in each row, of one of these kinds.
+/// Returns the column of a name, if it has one value in each row, of one of these kinds.
 fn leaf(
     schema: &SchemaDescriptor,
     name: &str,
@@ -218,7 +217,8 @@ fn leaf(
     Ok(Leaf { name: name.to_owned(), index, level, is_list: false })
 }
 
-/// The column of a name, if it has a list of numbers in each row. In the file it has further names behind its own.
+/// Returns the column of a name, if it has a list of numbers in each row. Its path in the file has more names after its
+/// own.
 fn list_leaf(schema: &SchemaDescriptor, name: &str) -> std::result::Result<Leaf, String> {
     const KINDS: [Physical; 2] = [Physical::FLOAT, Physical::DOUBLE];
     let columns = schema.columns();
@@ -240,7 +240,7 @@ fn list_leaf(schema: &SchemaDescriptor, name: &str) -> std::result::Result<Leaf,
     Ok(Leaf { name: name.to_owned(), index, level, is_list: true })
 }
 
-/// The next cells of a column; none at the end of the row group.
+/// Returns the next cells of a column; none at the end of the row group.
 fn cells(reader: &mut ColumnReader, leaf: &Leaf) -> parquet::errors::Result<Vec<Option<Cell>>> {
     match reader {
         ColumnReader::ByteArrayColumnReader(reader) => {
@@ -275,7 +275,7 @@ fn read<T: DataType>(
     Ok(levels.iter().map(|level| if is_there(level) { values.next() } else { None }).collect())
 }
 
-/// The same of a column of lists. One with a null in it, and a list that is null, are no cells.
+/// Does the same for a column of lists. A list with a null in it, and a null list, are not cells.
 fn read_lists<T: DataType>(
     reader: &mut ColumnReaderImpl<T>,
     leaf: &Leaf,

@@ -141,7 +141,7 @@ fn a_file_of_a_folder_that_is_too_long_or_no_text_is_named() {
 /// A row of a file.
 type TextAndKey<'t> = (Option<&'t [u8]>, Option<i64>);
 
-/// A file of two row groups with optional columns; `None` is null.
+/// Creates a file of two row groups with optional columns; `None` is null.
 fn parquet_file(folder: &std::path::Path, rows: &[TextAndKey<'_>]) -> PathBuf {
     use ::parquet::data_type::{ByteArray, ByteArrayType, Int64Type};
     use ::parquet::file::writer::SerializedFileWriter;
@@ -287,7 +287,7 @@ fn what_is_no_vector_of_that_many_numbers_is_an_error_with_its_place() {
     }
 }
 
-/// A file with an optional list of optional numbers in each row; `None` is null.
+/// Creates a file with an optional list of optional numbers in each row; `None` is null.
 fn vectors_file(folder: &std::path::Path, rows: &[Option<&[Option<f32>]>]) -> PathBuf {
     use ::parquet::file::writer::SerializedFileWriter;
     let schema =

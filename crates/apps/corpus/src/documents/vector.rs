@@ -3,22 +3,22 @@
 use super::Reading;
 use crate::{Error, Result};
 
-/// What a document is.
+/// The kind of a document.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Content {
     /// A text.
     #[default]
     Text,
-    /// A vector. Its text is a JSON array of the fewest digits that tell its numbers from all others of 32 bits, such
-    /// as `[0.1,-2.0]`, so equal vectors have equal texts.
+    /// A vector. Its text is a JSON array with the fewest digits that distinguish its numbers from all others of 32
+    /// bits, such as `[0.1,-2.0]`, so equal vectors have equal texts.
     Vector {
-        /// How many numbers it has; another number of them is an error of the document.
+        /// The number of its numbers; any other number is an error of the document.
         dimensions: usize,
     },
 }
 
 impl Content {
-    /// The text of a vector, or why it is none of this content.
+    /// Returns the text of a vector, or the reason why it does not fit this content.
     pub(super) fn text_of(self, numbers: &[f32]) -> std::result::Result<String, String> {
         if let Self::Vector { dimensions } = self
             && dimensions != numbers.len()
@@ -31,14 +31,14 @@ impl Content {
         if let Some(number) = numbers.iter().find(|number| !number.is_finite()) {
             return Err(format!("expected numbers of 32 bits, found {number}; leave it out"));
         }
-        // Adding zero makes of -0 what it equals.
+        // Adding zero turns -0 into 0, which it equals.
         let plain: Vec<f32> = numbers.iter().map(|number| number + 0.0).collect();
         serde_json::to_string(&plain).map_err(|error| error.to_string())
     }
 }
 
 impl Reading {
-    /// The text of a file's or a line's bytes; `document` names it in an error.
+    /// Returns the text of a file's or a line's bytes; `document` names it in an error.
     pub(super) fn text(&self, bytes: Vec<u8>, document: impl Fn() -> String) -> Result<String> {
         let text = self.decoding.decode(bytes, &document)?;
         if self.content == Content::Text {
@@ -49,10 +49,10 @@ impl Reading {
     }
 }
 
-/// The numbers of a vector's text.
+/// Returns the numbers of a vector's text.
 ///
 /// # Errors
-/// What was expected and what was found, where the text is no JSON array of numbers.
+/// The expected and the found text, if it is not a JSON array of numbers.
 pub fn vector_of(text: &str) -> std::result::Result<Vec<f32>, String> {
     serde_json::from_str(text).map_err(|error| {
         format!("expected numbers in brackets, such as [0.5,2]: {error}; leave it out")

@@ -1,4 +1,4 @@
-//! Little RAM gives what much RAM gives, within the budget, and failures are errors that leave no files.
+//! Little RAM gives the same result as much RAM, within the budget, and failures are errors that leave no files.
 
 use std::cell::Cell;
 use std::cmp::Ordering;
@@ -10,7 +10,7 @@ use tempfile::{TempDir, tempdir};
 use super::*;
 
 thread_local! {
-    /// Bytes of [`Text`]s that exist, and the most there were.
+    /// The bytes of existing [`Text`]s, and the most there were.
     static LIVE: Cell<(usize, usize)> = const { Cell::new((0, 0)) };
 }
 
@@ -83,7 +83,7 @@ fn pair(number: u64) -> [u64; 2] {
     [number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40, number]
 }
 
-/// A sorter of pairs in an empty folder.
+/// Creates a sorter of pairs in an empty folder.
 fn sorter(ram_bytes: usize, count: u64) -> (TempDir, Sorter<[u64; 2]>) {
     let folder = tempdir().unwrap();
     let mut sorter = Sorter::new(folder.path(), ram_bytes);
@@ -175,7 +175,7 @@ fn a_folder_that_is_gone_is_an_error_of_the_push_that_needs_it() {
     assert!(matches!(sorter.push([7, 7]), Err(Error::Scratch { .. })));
 }
 
-/// Changes the file of the first of some runs, and returns what the merge makes of it.
+/// Changes the file of the first of some runs, and returns the error of the merge.
 fn damaged(change: impl FnOnce(&mut File)) -> Error {
     let (folder, mut sorter) = sorter(48 * 100, 1_000);
     change(&mut sorter.runs[0].file);

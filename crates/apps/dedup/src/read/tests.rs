@@ -53,7 +53,7 @@ fn outbox() -> (Outbox, Receiver<Piece>) {
     (Outbox::new(results), pieces)
 }
 
-/// The problem of a source, and the bytes of its chunks.
+/// Returns the problem of a source, and the bytes of its chunks.
 fn read(mut source: Scripted) -> (Option<Skipped>, u64) {
     let running = AtomicBool::new(false);
     let stop = Stop::new(&running, &running);

@@ -1,11 +1,11 @@
-//! The page's matrix of what trees share, and its list of copies.
+//! The page's matrix of the content that trees share, and its list of copies.
 
 use std::fmt::{self, Write};
 
 use super::parts::{Bar, Path};
 use crate::{ComparedTree, Comparison, CopiedFile, units};
 
-/// A table with a line and a column for each tree, and a table of copies.
+/// Writes a table with a line and a column for each tree, and a table of copies.
 pub(super) fn write(out: &mut String, comparison: &Comparison) -> fmt::Result {
     out.write_str(
         "<section>\n<h2>What the trees share</h2>\n<p class=\"note\">In each line, the bytes of that tree that are \

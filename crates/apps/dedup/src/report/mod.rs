@@ -12,10 +12,10 @@ use parts::{Bar, Escaped, Path};
 
 const STYLE: &str = include_str!("page.css");
 
-/// One HTML page that shows the summary, for a browser at any width, light or dark.
+/// Returns one HTML page that shows the summary, for a browser at any width, light or dark.
 ///
-/// Paths are escaped. The page forbids itself to load or run anything, so a file name can do no
-/// harm in it. About 20 KiB.
+/// Paths are escaped. The page forbids itself to load or run anything, so a file name can do no harm in it. About 20
+/// KiB.
 #[must_use]
 pub fn html(summary: &Summary) -> String {
     let mut out = String::new();
@@ -81,7 +81,7 @@ fn write_header(out: &mut String, summary: &Summary) -> fmt::Result {
     out.write_str("</header>\n")
 }
 
-/// The bar of unique and duplicate bytes.
+/// Writes the bar of unique and duplicate bytes.
 fn write_whole(out: &mut String, summary: &Summary) -> fmt::Result {
     let unique = units::bytes(summary.unique_bytes());
     let duplicate = units::bytes(summary.duplicate_bytes);
@@ -99,7 +99,7 @@ fn write_whole(out: &mut String, summary: &Summary) -> fmt::Result {
     )
 }
 
-/// What an index on flash is measured by.
+/// Writes the three figures that measure an index on flash.
 fn write_three_numbers(out: &mut String, summary: &Summary) -> fmt::Result {
     let entries = units::count(summary.index_entries);
     let cards = [

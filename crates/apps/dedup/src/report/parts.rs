@@ -52,7 +52,7 @@ impl Display for Bar<'_> {
     }
 }
 
-/// A table of files or directories; each bar is drawn against the first, which has the most.
+/// Writes a table of files or directories; each bar is relative to the first, which has the most.
 pub(super) fn write_list(out: &mut String, what: &str, list: &[Largest]) -> fmt::Result {
     writeln!(out, "<section>\n<h2>{what} with the most duplicate bytes</h2>")?;
     let Some(first) = list.first() else {

@@ -1,9 +1,9 @@
-//! Walks trees in a fixed order and gives a reason for everything it skips.
+//! Walks trees in a fixed order and reports a reason for everything it skips.
 //!
 //! 1. The order is that of the given paths, and within a directory that of the names' bytes; the content of a
 //!    directory is contiguous.
-//! 2. Symbolic links are not followed, unless a given path is one. A directory that is reached twice, by a
-//!    bind mount or because given paths overlap, is entered once. So it ends.
+//! 2. Symbolic links are not followed, unless a given path is one. A directory that is reached twice, by a bind mount
+//!    or because given paths overlap, is entered once. So the walk ends.
 //! 3. A file with several names is found under the first; the others are skipped.
 //! 4. Other file systems are entered, but not pseudo file systems of the kernel, such as `/proc`.
 //!
@@ -28,13 +28,13 @@ use pseudo::PseudoFileSystems;
 /// A regular file to be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileEntry {
-    /// Where it is.
+    /// Its path.
     pub path: PathBuf,
     /// Its size in bytes when the walk found it.
     pub bytes: u64,
-    /// How many of its parent directories belong to the walk; zero for a given path itself.
+    /// The number of its parent directories that belong to the walk; zero for a given path itself.
     pub depth: usize,
-    /// The number of the given path that it is under, from 0 on.
+    /// The number of the given path above it, from 0 on.
     pub tree: usize,
 }
 
@@ -50,11 +50,11 @@ pub enum Found {
 /// Something that was skipped, or changed while it was read.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Skipped {
-    /// Where it is; bytes that are not UTF-8 are replaced.
+    /// Its path; bytes that are not UTF-8 are replaced.
     pub path: String,
-    /// Why, as a stable word.
+    /// The reason, as a stable word.
     pub kind: SkipKind,
-    /// Why, in words.
+    /// The reason, in words.
     pub reason: String,
 }
 
@@ -68,7 +68,7 @@ impl Skipped {
     }
 }
 
-/// Why something was skipped.
+/// The reason why something was skipped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
@@ -77,7 +77,7 @@ pub enum SkipKind {
     Unreadable,
     /// A file that changed while it was read. The bytes read are counted.
     Changed,
-    /// Another name of a file that was counted already.
+    /// A further name of a file that was counted already.
     HardLink,
     /// A directory that was entered already.
     Repeated,
@@ -92,7 +92,7 @@ pub enum SkipKind {
 }
 
 impl SkipKind {
-    /// Does it mean that something a user may want read was not read, or changed meanwhile?
+    /// Returns whether something that a user may want to be read was not read, or changed meanwhile.
     #[must_use]
     pub const fn is_trouble(self) -> bool {
         matches!(self, Self::Unreadable | Self::Changed)
@@ -117,18 +117,18 @@ impl SkipKind {
 /// The result of a first pass, which reads no file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Survey {
-    /// Files that a run would read.
+    /// The number of files that a run would read.
     pub files: u64,
-    /// Their sizes together, in bytes.
+    /// The sum of their sizes, in bytes.
     pub bytes: u64,
-    /// Directories entered.
+    /// The number of directories entered.
     pub directories: u64,
-    /// Things skipped.
+    /// The number of things skipped.
     pub skipped: u64,
 }
 
 impl Survey {
-    /// The expected number of chunks, rather too high than too low: the size for a table.
+    /// Returns the expected number of chunks, rather too high than too low: the size for a table.
     ///
     /// A file ends in one short chunk, and the others are on average no shorter than nominal.
     #[must_use]
@@ -138,8 +138,8 @@ impl Survey {
     }
 }
 
-/// Counts what is under `paths` without reading: one `stat` per name, no file is opened. Files that a run
-/// leaves out are counted here.
+/// Counts the files under `paths` without reading: one `stat` per name, no file is opened. Files that a run leaves out
+/// are counted here.
 ///
 /// # Errors
 /// [`Error::Path`] if one of `paths` itself cannot be examined.
@@ -179,10 +179,10 @@ pub struct Walk {
     roots: vec::IntoIter<PathBuf>,
     /// The number of the root whose files come now.
     tree: usize,
-    /// How many roots there were in the beginning.
+    /// The number of roots at the beginning.
     root_count: usize,
     levels: Vec<Level>,
-    /// Files given as paths: the tree may contain them again under their only name.
+    /// The files given as paths: the tree may contain them again under their only name.
     given_files: HashSet<FileId>,
     left_out_files: HashSet<FileId>,
     seen_files: HashSet<FileId>,
@@ -191,7 +191,7 @@ pub struct Walk {
 }
 
 impl Walk {
-    /// A walk of these paths, in their order.
+    /// Creates a walk of these paths, in order.
     ///
     /// # Errors
     /// [`Error::Path`] if one of them cannot be examined, before anything else is done.
@@ -218,7 +218,7 @@ impl Walk {
         })
     }
 
-    /// The same walk, which skips these files under any name.
+    /// Returns the same walk, which skips these files under any name.
     ///
     /// # Errors
     /// [`Error::Path`] if one of them cannot be examined.
@@ -230,13 +230,13 @@ impl Walk {
         Ok(self)
     }
 
-    /// Directories entered so far.
+    /// The number of directories entered so far.
     #[must_use]
     pub fn directories(&self) -> u64 {
         u64::try_from(self.seen_directories.len()).expect("usize fits u64")
     }
 
-    /// The next name, taken from the innermost directory that has one left.
+    /// Returns the next name, from the innermost directory that has one left.
     fn next_path(&mut self) -> Option<PathBuf> {
         while let Some(level) = self.levels.last_mut() {
             if let Some(name) = level.names.next() {
@@ -249,7 +249,7 @@ impl Walk {
         root
     }
 
-    /// The find at `path`; `None` for a directory that was entered.
+    /// Returns the find at `path`; `None` for a directory that was entered.
     fn visit(&mut self, path: PathBuf) -> Option<Found> {
         let metadata = match fs::symlink_metadata(&path) {
             Ok(metadata) => metadata,
@@ -284,7 +284,7 @@ impl Walk {
         })
     }
 
-    /// Enters a directory, or returns why not. A list that breaks off is walked as far as it was read.
+    /// Enters a directory, or returns the reason why not. A list that breaks off is walked as far as it was read.
     fn enter(&mut self, path: PathBuf, metadata: &Metadata) -> Option<Skipped> {
         if self.seen_directories.contains(&file_id(metadata)) {
             let reason = "the same directory is entered already under another name";
@@ -316,7 +316,7 @@ impl Iterator for Walk {
     }
 }
 
-/// A given path and its metadata; a symbolic link is replaced by its target.
+/// Returns a given path and its metadata; a symbolic link is replaced by its target.
 fn resolve(path: &Path) -> Result<(PathBuf, Metadata)> {
     let say = |source| Error::Path { path: path.to_owned(), source };
     let metadata = fs::symlink_metadata(path).map_err(say)?;
@@ -349,7 +349,7 @@ fn skip(skipped: Skipped) -> Found {
     Found::Skipped(skipped)
 }
 
-/// A find that is neither file nor directory.
+/// Returns a find that is neither file nor directory.
 fn other(path: &Path, kind: FileType) -> Skipped {
     if kind.is_symlink() {
         return Skipped::new(path, SkipKind::Symlink, "symbolic links are not followed");

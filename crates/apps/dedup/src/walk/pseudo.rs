@@ -1,4 +1,4 @@
-//! Tells file systems with data from pseudo file systems, whose content the kernel generates.
+//! Distinguishes file systems with data from pseudo file systems, whose content the kernel generates.
 //!
 //! Reading all of `/proc` never ends: `kmsg` blocks, and `kcore` pretends to be 128 TiB.
 
@@ -35,8 +35,8 @@ pub(super) struct PseudoFileSystems {
 }
 
 impl PseudoFileSystems {
-    /// The name of the pseudo file system of `path`; `None` if it holds data or the call fails. One system
-    /// call for each file system.
+    /// Returns the name of the pseudo file system of `path`; `None` if it holds data or the call fails. Costs one
+    /// system call for each file system.
     pub(super) fn name(&mut self, path: &Path, device: u64) -> Option<&'static str> {
         *self.by_device.entry(device).or_insert_with(|| {
             let status = rustix::fs::statfs(path).ok()?;

@@ -1,4 +1,4 @@
-//! What the tests share: noise, and a table that is watched.
+//! The common part of the tests: noise, and a watched table.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -8,7 +8,7 @@ use nandex::raw::oracle::MapTable;
 use nandex::{Result, Table, TableStats, Value};
 use nandex_dedup::{Hash, Options, Summary, VALUE_BYTES, dedup};
 
-/// Reproducible noise: xorshift64*.
+/// Returns reproducible noise: xorshift64*.
 pub(crate) fn noise(bytes: usize, seed: u64) -> Vec<u8> {
     let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
     let step = || {
@@ -20,12 +20,12 @@ pub(crate) fn noise(bytes: usize, seed: u64) -> Vec<u8> {
     std::iter::repeat_with(step).take(bytes).collect()
 }
 
-/// A run that nobody watches or cancels.
+/// Runs without progress reports or cancelling.
 pub(crate) fn run(table: &dyn Table, options: &Options) -> Summary {
     dedup(table, options, &(), &AtomicBool::new(false)).unwrap()
 }
 
-/// The summary without the fields that differ from run to run.
+/// Returns the summary without the fields that differ from run to run.
 pub(crate) fn timeless(summary: Summary) -> Summary {
     Summary { elapsed_s: 0.0, bytes_per_s: 0.0, ..summary }
 }

@@ -1,4 +1,4 @@
-//! What trees share, next to sets that are made in the simplest way.
+//! The content that trees share, compared with sets that are computed in the simplest way.
 
 use std::collections::HashMap;
 use std::fs;
@@ -16,7 +16,7 @@ fn write(folder: &TempDir, path: &str, content: &[u8]) {
     fs::write(path, content).unwrap();
 }
 
-/// Three trees: much of the first is in the second, twice; the third has a little of both.
+/// Creates three trees: much of the first is in the second, twice; the third has a little of both.
 fn trees() -> TempDir {
     let folder = tempfile::tempdir().unwrap();
     let (large, small) = (noise(400_000, 1), noise(90_000, 2));
@@ -39,7 +39,7 @@ fn compared(options: &Options) -> Summary {
     run(&MapTable::new(options.hash.key_bytes(), options.value_bytes()), options)
 }
 
-/// The chunks of all files below a path, each with its bytes.
+/// Collects the chunks of all files below a path, each with its bytes.
 fn chunks(path: &Path, chunking: Chunking, into: &mut Vec<(Vec<u8>, u64)>) {
     if path.is_dir() {
         for entry in fs::read_dir(path).unwrap() {

@@ -8,7 +8,7 @@ use nandex_dedup::{Chunker, Chunking, Hash, Options, Summary};
 
 use crate::common::{Watched, noise, run, timeless};
 
-/// Where the data of a file are, and how long it is.
+/// The places of the data of a file, and its length.
 type Shape = (&'static [(u64, usize)], u64);
 
 const PAGE: usize = 4096;
@@ -51,7 +51,7 @@ fn a_sparse_file_gives_what_its_zeros_give() {
                 let chunking = Chunking::new(chunker, average).unwrap();
                 let [sparse, solid] = [true, false].map(|is_sparse| {
                     write(&path, shape, is_sparse);
-                    // Zeros of a hole are looked up once, and those that were read once in each batch.
+                    // Zeros of a hole are looked up once, and read zeros once in each batch.
                     Summary { reads_per_lookup: 0.0, ..run_on(&path, chunking) }
                 });
                 assert_eq!(sparse, solid, "{shape:?}, {chunking:?}");
@@ -66,7 +66,7 @@ fn holes_of_a_petabyte_cost_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("file");
     let file = File::create(&path).unwrap();
-    // As large as the file system allows: 16 TiB on ext4, less than that on few.
+    // The file is as large as the file system allows: 16 TiB on ext4, less on few.
     let bytes =
         (36..=50).rev().map(|power| 1_u64 << power).find(|it| file.set_len(*it - 4096).is_ok());
     let bytes = bytes.expect("files may have 64 GiB") - 4096;

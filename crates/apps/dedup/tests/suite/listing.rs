@@ -1,4 +1,4 @@
-//! A list has every chunk where it is.
+//! A list has every chunk at its place.
 
 use std::cell::RefCell;
 use std::fs;

@@ -1,4 +1,4 @@
-//! Whole runs on trees that are made for them.
+//! Whole runs on trees that are created for them.
 #![expect(clippy::unwrap_used, reason = "a test that cannot set up its tree must stop")]
 
 mod common;

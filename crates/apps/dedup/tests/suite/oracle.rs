@@ -1,5 +1,5 @@
-//! Runs on random trees give the same result as the simplest correct program: every file read whole, its
-//! chunks kept in a set.
+//! Runs on random trees give the same result as the simplest correct program: every file read whole, its chunks in a
+//! set.
 
 use std::collections::{BTreeMap, HashSet};
 use std::fs;
@@ -72,7 +72,7 @@ impl Naive {
     }
 }
 
-/// The twenty with the most duplicate bytes.
+/// Returns the twenty with the most duplicate bytes.
 fn largest(sizes: &BTreeMap<PathBuf, (u64, u64)>) -> Vec<Largest> {
     let with_any = sizes.iter().filter(|(_, sizes)| sizes.1 > 0);
     let entry = |(path, sizes): (&PathBuf, &(u64, u64))| Largest {

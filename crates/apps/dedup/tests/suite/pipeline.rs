@@ -1,4 +1,4 @@
-//! The pipeline: the same whatever the workers, bounded batches, and clean stops.
+//! The pipeline: the same result whatever the number of workers, bounded batches, and clean stops.
 
 use std::fs;
 use std::sync::Mutex;
@@ -10,7 +10,7 @@ use nandex::raw::oracle::MapTable;
 use nandex_dedup::{ChunkValue, Chunker, Chunking, Done, Error, Hash, Options, VALUE_BYTES, dedup};
 use tempfile::TempDir;
 
-/// Many small files and some large ones, some of them equal: more jobs and pieces than are in progress at a
+/// Creates many small files and some large ones, some of them equal: more jobs and pieces than are in progress at a
 /// time.
 fn large_tree() -> TempDir {
     let tree = tempfile::tempdir().unwrap();

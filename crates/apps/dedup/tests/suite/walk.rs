@@ -17,7 +17,7 @@ fn run_on<P: AsRef<Path>>(paths: &[P]) -> Summary {
     run(&MapTable::new(options.hash.key_bytes(), VALUE_BYTES), &options)
 }
 
-/// File names and kinds of skips, in the order of the walk.
+/// Returns file names and kinds of skips, in the order of the walk.
 fn names<P: AsRef<Path>>(paths: &[P]) -> Vec<String> {
     let name = |found| match found {
         Found::File(file) => file.path.file_name().unwrap().to_string_lossy().into_owned(),
@@ -147,7 +147,7 @@ fn what_this_user_may_not_read_is_reported() {
     let denied = u64::from(fs::File::open(&file).is_err());
     let summary = run_on(&[tree.path()]);
     fs::set_permissions(&locked, Permissions::from_mode(0o700)).unwrap();
-    // The superuser may read everything; everybody else misses both.
+    // The superuser may read everything; all other users miss both.
     assert_eq!((summary.files, summary.skipped_count), (1 - denied, 2 * denied));
     assert!(summary.skipped.iter().all(|skipped| skipped.kind == SkipKind::Unreadable));
 }

@@ -1,4 +1,4 @@
-//! Traces of key-value requests, as their publishers write them: one request a line.
+//! Traces of key-value requests, as their publishers write them: one request per line.
 
 mod parse;
 
@@ -11,52 +11,52 @@ pub use parse::parse_line;
 /// The longest line of a trace, in bytes.
 const LINE_BYTES_MAX: u64 = 64 << 10;
 
-/// How a trace is written.
+/// The format of a trace.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum TraceFormat {
     /// IBM Cloud Object Store, from SNIA's IOTTA: `milliseconds REST.GET.OBJECT object [size [first last]]`.
     Ibm,
     /// Twitter's cache clusters: `seconds,key,key bytes,value bytes,client,operation,ttl`.
     Twitter,
-    /// Meta's CacheLib: a line that names the columns, with `key`, `op` and `size` among them, then values.
+    /// Meta's CacheLib: a line that names the columns, including `key`, `op` and `size`, then values.
     Meta,
     /// The storage cache traces of the ARC paper: `first block,blocks,ignored,number` with spaces.
     Arc,
 }
 
-/// What a request asks.
+/// The operation of a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum TraceOperation {
-    /// The value, or a part of it.
+    /// Retrieve the value, or a part of it.
     Get,
-    /// To store a value.
+    /// Store a value.
     Put,
-    /// To store a value unless there is one.
+    /// Store a value unless there is one.
     Add,
-    /// To store a value in place of one.
+    /// Store a value in place of an existing one.
     Replace,
-    /// To append to a value.
+    /// Append to a value.
     Append,
-    /// Whether the key is there.
+    /// Test whether the key exists.
     Exist,
-    /// To delete the pair.
+    /// Delete the pair.
     Delete,
 }
 
 /// A request of a trace.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct TraceRequest {
-    /// What it asks.
+    /// The operation.
     pub operation: TraceOperation,
     /// The key, as the trace has it.
     pub key: Vec<u8>,
-    /// Bytes of the value, where the trace tells them.
+    /// The bytes of the value, if the trace contains them.
     pub value_bytes: Option<u64>,
-    /// How often it comes at once.
+    /// The number of times that it occurs at once.
     pub count: u64,
 }
 
-/// Columns of a trace that names them in its first line.
+/// The columns of a trace that names them in its first line.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Columns(pub(crate) Vec<String>);
 
@@ -72,19 +72,19 @@ pub struct TraceReader<R> {
 }
 
 impl<R: BufRead> TraceReader<R> {
-    /// A reader of a trace from `place`, which errors name.
+    /// Creates a reader of a trace from `place`, which errors name.
     pub fn new(input: R, place: &str, format: TraceFormat) -> Self {
         let (columns, place) = (Columns::default(), place.to_owned());
         Self { input, place, format, columns, line: 0, bytes: 0 }
     }
 
-    /// Bytes read so far.
+    /// The number of bytes read so far.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// The requests of the next line that has any; none at the end.
+    /// Returns the requests of the next line that has any; `None` at the end.
     ///
     /// # Errors
     /// A line that does not parse, with its place; a failed read.

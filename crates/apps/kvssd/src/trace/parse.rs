@@ -2,19 +2,19 @@
 
 use super::{Columns, TraceFormat, TraceOperation, TraceRequest};
 
-/// The most blocks that a request of an ARC trace may name.
+/// The most blocks that a request of an ARC trace may contain.
 const BLOCKS_MAX: u64 = 1 << 16;
 
-/// The most times that a line may say its request comes.
+/// The most repetitions of a request in one line.
 const COUNT_MAX: u64 = 1 << 20;
 
-/// Bytes of a block of an ARC trace: 512 or 4096 by the trace, which does not say; a page here.
+/// The bytes of a block of an ARC trace: 512 or 4096 by the trace, which does not say; a page here.
 const BLOCK_BYTES: u64 = 4096;
 
-/// Parses a line; the first line of a format with named columns gives these, and no request.
+/// Parses a line; the first line of a format with named columns defines these, and has no request.
 ///
 /// # Errors
-/// What was expected, and what was found.
+/// The expected and the found text.
 pub fn parse_line(
     format: TraceFormat,
     columns: &mut Columns,
@@ -59,7 +59,7 @@ fn ibm(line: &str) -> Result<TraceRequest, String> {
 }
 
 fn twitter(line: &str) -> Result<TraceRequest, String> {
-    // Keys may have commas: three fields come before none of them, and five behind.
+    // Keys may have commas: one field precedes them, and five follow.
     let (time, rest) = line.split_once(',').ok_or_else(|| seven(line))?;
     number("seconds", time)?;
     let behind: Vec<_> = rest.rsplitn(6, ',').collect();

@@ -1,4 +1,4 @@
-//! Every result code of the specification, by what makes it.
+//! Every result code of the specification, by its cause.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use nandex_sim::{Fault, FaultKind, FaultOn, FaultSpan, SimDevice};
 
 use crate::common::{INDEXES, NAME, add_space, create_on, drive, open_on, volume_options};
 
-/// The code of a call that must fail.
+/// Returns the code of a call that must fail.
 #[track_caller]
 fn code<T: std::fmt::Debug>(result: Result<T>) -> ResultCode {
     let error = result.unwrap_err();
@@ -21,7 +21,7 @@ fn code<T: std::fmt::Debug>(result: Result<T>) -> ResultCode {
     error.code()
 }
 
-/// Offset and length of a retrieval.
+/// Returns the options of a retrieval with this offset and length.
 fn part(offset: u64, length: Option<u64>) -> RetrieveOptions {
     RetrieveOptions { offset, length, ..RetrieveOptions::default() }
 }
@@ -227,7 +227,7 @@ fn a_device_that_fails_is_an_error_of_the_system() {
     assert!(found == b"1" || found == b"2", "{found:?}");
 }
 
-/// The name of every code occurs in a test of this file, or of `full.rs`, that makes it.
+/// The name of every code occurs in a test of this file, or of `full.rs`, that causes it.
 #[test]
 fn no_code_is_without_a_test() {
     let texts = [include_str!("codes.rs"), include_str!("full.rs")].concat();

@@ -9,10 +9,10 @@ use nandex::{AnyConfig, Durability, Threads, Volume, VolumeOpenOptions, VolumeOp
 use nandex_baseline::multilevel;
 use nandex_kvssd::{Config, Drive, IndexChoice, KeyOrder, KeySpace, Result, without_threads};
 
-/// Every index that drives are tried with.
+/// Every index that drives are tested with.
 pub const INDEXES: [&str; 3] = ["rhik", "multilevel", "growing-slicehash"];
 
-/// An index of that kind whose buffers are so small that drives of tests fill them again and again.
+/// Returns an index of this kind whose buffers are so small that drives of tests fill them again and again.
 pub fn index(kind: &str) -> AnyConfig {
     let (key_bytes, value_bytes) = (TABLE_KEY_BYTES, TABLE_VALUE_BYTES);
     match kind {
@@ -36,13 +36,13 @@ pub const CHOICE: IndexChoice<'_> = IndexChoice { kind: INDEXES[0], ram_bytes: S
 /// The drive's name in its volume.
 pub const NAME: &str = "drive";
 
-/// The options of a volume that does everything on the calling thread.
+/// Returns the options of a volume that does everything on the calling thread.
 pub fn volume_options(durability: Durability) -> VolumeOptions {
     let (threads, volume_id) = (Threads::Inline, Some(7));
     VolumeOptions { durability, threads, volume_id, log_bytes: 2 << 20, ..VolumeOptions::tiny() }
 }
 
-/// Makes a drive on a device.
+/// Creates a drive on a device.
 pub fn create_on(
     device: Arc<dyn Device>,
     config: Config,
@@ -54,7 +54,7 @@ pub fn create_on(
     Drive::create_with(&volume, NAME, config, (&self::index(index), &without_threads()))
 }
 
-/// Opens it again.
+/// Opens the drive again.
 pub fn open_on(device: Arc<dyn Device>, durability: Durability) -> Result<Drive> {
     nandex_baseline::register();
     let options =
@@ -62,7 +62,7 @@ pub fn open_on(device: Arc<dyn Device>, durability: Durability) -> Result<Drive>
     Drive::open_with(&Volume::open(device, options)?, NAME, &without_threads())
 }
 
-/// A drive in memory with one open key space.
+/// Creates a drive in memory with one open key space.
 pub fn drive(config: Config) -> (Drive, KeySpace) {
     let device = Arc::new(MemoryDevice::new());
     let drive = create_on(device, config, INDEXES[0], Durability::Never).unwrap();
@@ -70,13 +70,13 @@ pub fn drive(config: Config) -> (Drive, KeySpace) {
     (drive, space)
 }
 
-/// A new key space without a limit, open.
+/// Creates and opens a key space without a limit.
 pub fn add_space(drive: &Drive, name: &str) -> KeySpace {
     drive.create_key_space(name, 0, KeyOrder::None).unwrap();
     drive.open_key_space(name).unwrap()
 }
 
-/// A key of that number, of 4 to 40 bytes, in one of 16 groups.
+/// Returns a key of this number, of 4 to 40 bytes, in one of 16 groups.
 pub fn key(number: u64) -> Vec<u8> {
     let mut key = format!("g{:02}-{number:04}", number % 16).into_bytes();
     key.resize(4 + (number * 7 % 37) as usize, b'x');
@@ -85,7 +85,7 @@ pub fn key(number: u64) -> Vec<u8> {
     key
 }
 
-/// A value of that many bytes, as no other seed has.
+/// Returns a value of `bytes` bytes that differs for each seed.
 pub fn value(seed: u64, bytes: usize) -> Vec<u8> {
     let mut state = seed ^ 0x9e37_79b9_7f4a_7c15;
     let byte = |_| {

@@ -14,12 +14,12 @@ use crate::common::{INDEXES, add_space, create_on, key, open_on, value};
 
 const KEYS: u64 = 14;
 
-/// What a key may have: the values of calls that were not acknowledged, and the last that was.
+/// The possible values of a key: those of calls that were not acknowledged, and the last acknowledged one.
 type Versions = BTreeMap<u64, BTreeSet<Option<Vec<u8>>>>;
 
 struct Past {
     now: BTreeMap<u64, Vec<u8>>,
-    /// What a cut during the call under way may leave.
+    /// The versions that a cut during the current call may leave.
     allowed: Versions,
 }
 
@@ -34,7 +34,7 @@ impl Past {
     }
 }
 
-/// One call, as an acknowledgement makes durable.
+/// Makes one call, and notes what its acknowledgement makes durable.
 fn call(space: &KeySpace, past: &mut Past, rng: &mut SplitMix64) {
     let number = rng.below(KEYS);
     match rng.below(10) {
@@ -100,7 +100,7 @@ fn what_was_acknowledged_outlives_a_power_cut_during_any_operation() {
         let shared = Arc::new(device.clone());
         let drive = create_on(shared, Config::tiny(), index, Durability::Always).unwrap();
         drop(add_space(&drive, "main"));
-        // Closed and opened, so that the first update has to mark the counts as outdated.
+        // It is closed and opened, so that the first update must mark the counts as outdated.
         drive.close().unwrap();
         let drive = open_on(Arc::new(device.clone()), Durability::Always).unwrap();
         let space = drive.open_key_space("main").unwrap();

@@ -1,4 +1,4 @@
-//! Full drives: refused, with nothing lost, and usable again after deletes.
+//! Full drives: they refuse more pairs, lose nothing, and are usable again after deletes.
 
 use std::sync::Arc;
 
@@ -31,7 +31,7 @@ fn fill(index: &str, durability: Durability) {
     assert!(matches!(error, Error::DriveFull { .. }), "{error}");
     assert_eq!(error.code(), ResultCode::DeviceCapacity);
     assert!(count > 120, "{count} pairs of 2 KiB are nearly 256 KiB");
-    // Full, it takes overwrites by as much, again and again, though each leaves garbage.
+    // A full drive accepts overwrites of the same length, again and again, though each leaves garbage.
     for round in 1..5 {
         for number in 0..count {
             let value = value(number + round * 1000, 2000);

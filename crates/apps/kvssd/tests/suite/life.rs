@@ -1,4 +1,4 @@
-//! Openings: two at a time, after a crash, after a deletion that was interrupted; threads; figures.
+//! Openings: two at a time, after a crash, after an interrupted deletion; threads; figures.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Loads and traces: what is asked, what is counted, and what an index reads for it.
+//! Loads and traces: their requests, their counts, and the reads of the index.
 
 use std::io::Cursor;
 use std::sync::Arc;
@@ -116,8 +116,8 @@ fn a_line_that_does_not_parse_is_named_and_ends_the_replay() {
     assert_eq!(report.hashed_keys, 1, "the drive takes keys of at most 255 bytes");
 }
 
-/// The comparison of the paper's title, with both indexes on flash and as little DRAM for either: what a drive reads of
-/// a retrieval is a page with the one, and several with the other.
+/// The comparison of the paper's title, with both indexes on flash and equally little DRAM for either: a retrieval
+/// reads a page with one of them, and several with the other.
 #[test]
 fn a_drive_of_either_index_keeps_its_dram_and_a_multi_level_one_reads_several_pages() {
     let config = Config { capacity_bytes: 64 << 20, pairs_max: 200_000, ..Config::tiny() };

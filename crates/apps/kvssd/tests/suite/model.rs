@@ -1,9 +1,9 @@
-//! The model of operations each second, against figures that users of such drives have measured.
+//! The model of operations per second, against figures that users of such drives have measured.
 
 use nandex_kvssd::{IopsParameters, OperationMix};
 
-/// A user has measured 39.0 thousand reads and as many writes each second, of values of 4 KiB, half and half; another
-/// 54.1 thousand stores. The parameters promise more than either.
+/// A user has measured 39.0 thousand reads and as many writes per second, of values of 4 KiB, half and half; another
+/// one 54.1 thousand stores. The parameters predict more than either.
 #[test]
 fn the_model_promises_more_than_was_measured() {
     let model = IopsParameters::default();

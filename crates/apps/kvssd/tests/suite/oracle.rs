@@ -15,7 +15,7 @@ use crate::common::{INDEXES, add_space, create_on, key, open_on, value};
 
 type Map = BTreeMap<Vec<u8>, Vec<u8>>;
 
-/// Key spaces that come and go.
+/// Key spaces that are created and deleted.
 const NAMES: [&str; 2] = ["one", "two"];
 const KEYS: u64 = 60;
 
@@ -189,7 +189,7 @@ fn the_same_commands_give_the_same_operations_of_the_device() {
     assert_eq!(run(), run());
 }
 
-/// Every key as `StoreOptions::default` has it: a plain post.
+/// Stores every key with `StoreOptions::default`: a plain post.
 #[test]
 fn keys_of_all_lengths_and_values_of_none_are_kept() {
     let device = Arc::new(SimDevice::instant());

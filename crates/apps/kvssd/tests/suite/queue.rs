@@ -1,4 +1,4 @@
-//! Commands without waiting: contexts, depth, order, and what a queue's depth gains on a simulated drive.
+//! Commands without waiting: contexts, depth, order, and the gain from a queue's depth on a simulated drive.
 
 use std::sync::Arc;
 
@@ -87,7 +87,7 @@ fn iterators_are_asked_by_commands_too() {
     assert!(matches!(&done[0].result, Ok(Outcome::Iterated(it)) if it.pairs.len() == 1));
 }
 
-/// Nanoseconds of 256 retrievals of values on flash, at that depth.
+/// Returns the nanoseconds of 256 retrievals of values on flash, at this depth.
 fn retrieval_ns(depth: usize) -> u64 {
     let preset = Preset::named("pm983").unwrap();
     let device = SimDevice::with_model(preset.build(Fill::Empty).unwrap());
