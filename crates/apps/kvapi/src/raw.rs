@@ -94,7 +94,7 @@ pub(crate) unsafe fn text<'a>(
     }
     // SAFETY: it is not null, and the rest is as the caller says.
     let found = unsafe { CStr::from_ptr(address) };
-    found.to_str().map_err(|_| Failure::new(code, format!("{what} is no UTF-8: {found:?}")))
+    found.to_str().map_err(|_| Failure::new(code, format!("{what} is not UTF-8: {found:?}")))
 }
 
 /// Returns the bytes of a key.

@@ -1,9 +1,9 @@
-//! Decides on the documents of JSON lines, and says how fast. An index that is there is added to.
+//! Decides on the documents of JSON lines, and reports the rate. If the index exists, the documents are added to it.
 //!
 //! `cargo run --release -p nandex-neardup --example neardup_jsonl -- posts.jsonl index.nandex 10000000 256`
 //!
-//! The numbers are the documents that a new index is for, and MiB of RAM. For a rate by the second of processor time,
-//! run it under `time`.
+//! The numbers are the capacity of a new index in documents, and its RAM in MiB. For a rate per second of processor
+//! time, run it under `time`.
 
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -24,7 +24,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     } else {
         Index::create(path, &NearOptions::default(), config)?
     };
-    // Ids are the lines' numbers; later runs have others.
+    // Ids are line numbers; later runs have others.
     let first = index.documents();
     let numbered = source.documents(Reading::default())?.zip(first..).map(|(document, number)| {
         document.map(|document| nandex_neardup::Document { id: number.to_string(), ..document })
@@ -32,7 +32,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let start = Instant::now();
     let updated = index.update(numbered, Repeats::Refuse, |_, _| Ok(()))?;
     let elapsed_s = start.elapsed().as_secs_f64();
-    println!("{updated:?}, {:.0} a second", updated.documents as f64 / elapsed_s);
+    println!("{updated:?}, {:.0} per second", updated.documents as f64 / elapsed_s);
     println!("{:?}", index.stats());
     index.close()?;
     Ok(())

@@ -1,7 +1,7 @@
 //! Clusters: documents that pairs connect, whatever their number.
 //!
-//! The usual union-find jumps about in an array of all documents. Here pairs pass by in order, in queues that may be
-//! on disk:
+//! The usual union-find accesses an array of all documents at random. Here pairs pass by in order, in queues that may
+//! be on disk:
 //!
 //! ```text
 //!   pairs (later, earlier)  --latest first-->  of document 9 with 2, 5, 7: its parent is 2; new pairs (5, 2), (7, 2)
@@ -9,9 +9,9 @@
 //!   (cluster, document)     --sorted-------->  clusters, by their earliest document
 //! ```
 //!
-//! A document is done when all pairs with later ones are, so its parent is the earliest document that is known to be
-//! with it, and what else it was paired with is paired with that one instead. Each pair passes once for each document
-//! that it is handed on by, and there are never more of them than at the beginning.
+//! A document is done when all its pairs with later ones are done. Its parent is then the earliest document known to be
+//! connected to it, and its other partners are paired with that parent instead. Each pair passes once for each document
+//! that hands it on, and the number of pairs never grows.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 use crate::heap::ExternalHeap;
 use crate::{Index, Result};
 
-/// Documents whose names are read at a time.
+/// The number of documents whose names are read at a time.
 const NAMES: usize = 4096;
 
 /// Documents that pairs connect: at least two.
@@ -27,32 +27,32 @@ const NAMES: usize = 4096;
 pub struct Cluster {
     /// The number of its earliest document, which no other cluster has.
     pub number: u64,
-    /// The ids of some of its documents, in the order in which these came.
+    /// The ids of some of its documents, in the order of their arrival.
     pub ids: Vec<String>,
-    /// Do more of it follow? A cluster of very many documents comes in parts.
+    /// Whether more of its ids follow. A cluster of very many documents comes in parts.
     pub goes_on: bool,
 }
 
-/// How many clusters there are of each size.
+/// The number of clusters of each size.
 pub type ClusterSizes = BTreeMap<u64, u64>;
 
-/// What there is in all clusters.
+/// The totals of all clusters.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Clustered {
-    /// Clusters.
+    /// The number of clusters.
     pub clusters: u64,
-    /// Documents in these.
+    /// The number of documents in them.
     pub documents: u64,
-    /// Clusters by their sizes.
+    /// The numbers of clusters by size.
     pub sizes: ClusterSizes,
 }
 
 impl Index {
-    /// Calls `take` with each cluster, by their earliest documents: which documents are connected by
-    /// [`pairs`](Self::pairs). A document that is in no pair is in no cluster.
+    /// Calls `take` with each cluster of documents that [`pairs`](Self::pairs) connect, ordered by their earliest
+    /// documents. A document that is in no pair is in no cluster.
     ///
-    /// Takes a quarter of the index's RAM, whatever the number of documents; what does not fit is in files without
-    /// names in `folder`, or the system's folder for temporary files. Reads each record twice.
+    /// Takes a quarter of the index's RAM, whatever the number of documents; the rest is in unnamed files in `folder`,
+    /// or in the system's folder for temporary files. Reads each record twice.
     ///
     /// # Errors
     /// Those of `take`; a failed read, damage, no space for temporary files.
@@ -91,7 +91,7 @@ impl Index {
     }
 }
 
-/// How queues are made.
+/// The settings of the queues.
 struct Queues {
     folder: PathBuf,
     ram_bytes: usize,
@@ -102,8 +102,8 @@ impl Queues {
         ExternalHeap::new(&self.folder, self.ram_bytes)
     }
 
-    /// From pairs (not the later, the earlier), the parent of each document that is not the first of its cluster:
-    /// (parent, document).
+    /// Computes from pairs (not the later, the earlier) the parent of each document that is not the first of its
+    /// cluster: (parent, document).
     fn parents(&self, mut edges: ExternalHeap) -> Result<ExternalHeap> {
         let mut parents = self.queue();
         while let Some([latest, parent]) = edges.pop()? {
@@ -120,11 +120,11 @@ impl Queues {
         Ok(parents)
     }
 
-    /// From parents, the cluster of each document: (cluster, document).
+    /// Computes from parents the cluster of each document: (cluster, document).
     fn members(&self, mut parents: ExternalHeap) -> Result<ExternalHeap> {
         let (mut members, mut told) = (self.queue(), self.queue());
         while let Some([parent, child]) = parents.pop()? {
-            // What earlier documents were told is of no use: they have no more children.
+            // Messages to earlier documents are no longer needed: those have no more children.
             while told.peek().is_some_and(|item| item[0] < parent) {
                 told.pop()?;
             }
@@ -164,7 +164,7 @@ mod tests {
         found
     }
 
-    /// The slow way: the smallest number that is reached, until nothing changes.
+    /// The slow way: the smallest reachable number, repeated until nothing changes.
     fn slow(edges: &[(u64, u64)]) -> BTreeMap<u64, BTreeSet<u64>> {
         let mut of: BTreeMap<u64, u64> = BTreeMap::new();
         of.extend(edges.iter().flat_map(|(a, b)| [(*a, *a), (*b, *b)]));

@@ -1,6 +1,6 @@
-//! A priority queue that is bigger than RAM: a heap, and sorted runs in files without names.
+//! A priority queue that is bigger than RAM: a heap, and sorted runs in unnamed files.
 //!
-//! It is a sorter too: what is pushed comes out in order. Items that come in between go where they belong.
+//! It is a sorter too: pushed items come out in order. Items pushed in between come out at their places.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -10,7 +10,7 @@ use nandex_corpus::sort::{Merge, RUNS_MAX, Run};
 
 use crate::Result;
 
-/// Two numbers, by whose order items come out.
+/// Two numbers, which order the items.
 pub(crate) type Item = [u64; 2];
 
 /// Items, of which the smallest comes out first.
@@ -18,17 +18,17 @@ pub(crate) type Item = [u64; 2];
 pub(crate) struct ExternalHeap {
     folder: PathBuf,
     items_max: usize,
-    /// RAM for the buffers of runs: half of all.
+    /// RAM for the buffers of runs: half of the total.
     buffers_bytes: usize,
     heap: BinaryHeap<Reverse<Item>>,
     runs: Merge<Item>,
 }
 
 impl ExternalHeap {
-    /// A queue with this much RAM in bytes, and its files in `folder`.
+    /// Creates a queue with this much RAM in bytes, and its files in `folder`.
     pub(crate) fn new(folder: &Path, ram_bytes: usize) -> Self {
         let buffers_bytes = ram_bytes / 2;
-        // A growing heap has one and a half of its memory more for a moment.
+        // A growing heap briefly takes one and a half times its memory in addition.
         let items_max = (buffers_bytes / size_of::<Item>() / 3).max(2);
         let (heap, runs) = (BinaryHeap::new(), Merge::new(buffers_bytes));
         Self { folder: folder.to_path_buf(), items_max, buffers_bytes, heap, runs }
@@ -42,13 +42,13 @@ impl ExternalHeap {
         Ok(())
     }
 
-    /// The smallest item, which stays.
+    /// Returns the smallest item without removing it.
     pub(crate) fn peek(&self) -> Option<Item> {
         let in_ram = self.heap.peek().map(|item| item.0);
         in_ram.into_iter().chain(self.runs.peek().copied()).min()
     }
 
-    /// Takes the smallest item out.
+    /// Removes and returns the smallest item.
     pub(crate) fn pop(&mut self) -> Result<Option<Item>> {
         let smallest = self.peek();
         if self.heap.peek().is_some_and(|item| Some(item.0) == smallest) {
@@ -58,7 +58,7 @@ impl ExternalHeap {
         Ok(self.runs.next().transpose()?)
     }
 
-    /// Writes what is in RAM as a run, and merges all runs into one if there are too many.
+    /// Writes the items in RAM as a run, and merges all runs into one if there are too many.
     fn spill(&mut self) -> Result<()> {
         let mut items: Vec<Item> = self.heap.drain().map(|item| item.0).collect();
         items.sort_unstable();

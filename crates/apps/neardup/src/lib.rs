@@ -1,27 +1,29 @@
-//! Near-duplicates among documents, with an index that is bigger than RAM: is this document new?
+//! Finds near-duplicates among documents, with an index that may be bigger than RAM.
 //!
-//! This is the application of SliceLSH (ANCS'14, section 6). A document becomes a set of shingles, the set a MinHash
-//! signature or a SimHash, or a vector its places on lines, and the signature a bucket key in each of some tables on
-//! flash. Documents that share a bucket are candidates, and their stored signatures decide. For the same permutations,
-//! bands and seed the candidates are those of datasketch's `MinHashLSH`, which holds everything in RAM.
+//! This is the application of SliceLSH (ANCS'14, section 6). A document becomes a set of shingles, which becomes a
+//! MinHash signature or a SimHash; a vector becomes its positions on lines. The signature gives a bucket key in each of
+//! several tables on flash. Documents that share a bucket are candidates, and their stored signatures decide. For the
+//! same permutations, bands and seed the candidates are those of datasketch's `MinHashLSH`, which holds everything in
+//! RAM.
 //!
 //! 1. [`documents`] reads texts from folders, lines, JSON lines and Parquet, one at a time.
-//! 2. An [`Index`] is on flash and grows with each run. [`Index::update`] adds documents and says of each, in one pass,
-//!    whether it is new; [`Index::query`] only asks; [`Index::remove`] takes documents out.
+//! 2. An [`Index`] is on flash and grows with each run. [`Index::update`] adds documents and decides in one pass
+//!    whether each is new; [`Index::query`] only looks up; [`Index::remove`] removes documents.
 //! 3. [`Index::pairs`] lists which documents are near-duplicates of which, and [`Index::clusters`] joins them.
-//! 4. [`Index::summary`] has an index's figures, and [`html`] shows them to people.
-//! 5. [`lsh`] is an index for signatures that are made elsewhere: what datasketch's `MinHashLSH` is.
+//! 4. [`Index::summary`] computes an index's figures, and [`html`] renders them as a page.
+//! 5. [`lsh`] is an index for signatures made elsewhere: the equivalent of datasketch's `MinHashLSH`.
 //!
 //! Rules
-//! - Near is a matter of the [`Hashing`]: a high Jaccard similarity, few bits that differ, or a short Euclidean
-//!   distance of vectors, whose text is their numbers in brackets.
+//! - The [`Hashing`] defines near: a high Jaccard similarity, few differing bits, or a short Euclidean distance of
+//!   vectors, whose text is their numbers in brackets.
 //! - A document whose text is equal to an earlier one's, byte for byte, is a duplicate of it, and takes no space in the
-//!   buckets. Otherwise it is a duplicate of the nearest kept document that is near, and of these the earliest.
-//! - Duplicates of other texts are in the buckets too, so that pairs and clusters know them; but a document is removed
-//!   for a kept one only.
-//! - A document without words is kept, unless another has the same text. It is like no other.
+//!   buckets. Otherwise it is a duplicate of the nearest kept document that is near, and of the earliest among equally
+//!   near ones.
+//! - Near-duplicates are in the buckets too, so that pairs and clusters include them; but a document is removed only as
+//!   a duplicate of a kept one.
+//! - A document without words is kept, unless another has the same text. It is not near any other.
 //! - A bucket keeps its oldest ids. So of very many documents in one bucket each still meets the first ones, and most
-//!   of the pairs among later ones are not seen.
+//!   of the pairs among later ones are not found.
 //!
 //! ```
 //! use nandex_neardup::{Document, Hashing, Index, IndexConfig, MinHashing, NearOptions, Repeats, Verdict};

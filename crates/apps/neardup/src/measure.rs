@@ -1,22 +1,22 @@
-//! How near two documents are: what each family measures, as a number that is kept and as one that is shown.
+//! Measures of how near two documents are: each family's measure, as a stored number and as a displayed one.
 
 use nandex::raw::signature::{Family, Signature, Similarity, Sketcher};
 use serde::Serialize;
 
-/// What says how near two documents are.
+/// A measure of how near two documents are.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Measure {
-    /// An estimate of the Jaccard similarity, 0 to 1: the more, the nearer. Equal texts have 1.
+    /// An estimate of the Jaccard similarity, 0 to 1: the higher, the nearer. Equal texts have 1.
     Jaccard,
-    /// Bits of signatures that differ: the fewer, the nearer. Equal texts have 0.
+    /// The number of differing bits of signatures: the fewer, the nearer. Equal texts have 0.
     Hamming,
     /// An estimate of the Euclidean distance: the less, the nearer. Equal vectors have 0.
     Euclidean,
 }
 
 impl Measure {
-    /// What a family measures.
+    /// Returns the measure of a family.
     #[must_use]
     pub const fn of(family: &Family) -> Self {
         match family {
@@ -26,7 +26,7 @@ impl Measure {
         }
     }
 
-    /// Its word in lists and in JSON: `estimate` for a similarity, and `distance`.
+    /// Returns its word in lists and in JSON: `estimate` for a similarity, and `distance`.
     #[must_use]
     pub const fn word(self) -> &'static str {
         match self {
@@ -35,7 +35,7 @@ impl Measure {
         }
     }
 
-    /// Its name in sentences.
+    /// Returns its name in sentences.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -45,7 +45,7 @@ impl Measure {
         }
     }
 
-    /// What equal texts have.
+    /// Returns the value for equal texts.
     #[must_use]
     pub const fn of_equal(self) -> f64 {
         match self {
@@ -54,14 +54,14 @@ impl Measure {
         }
     }
 
-    /// The same as a number that rises with how near documents are.
+    /// Returns the estimate as a number that rises with how near documents are.
     pub(crate) fn rising(self, estimate: f64) -> f64 {
         if self == Self::Jaccard { estimate } else { -estimate }
     }
 }
 
-/// Turns signatures into how near they are, and back: whole numbers that rise the nearer two documents are. Records
-/// keep these.
+/// Computes from signatures how near they are: a whole number that rises the nearer two documents are. Records store
+/// these.
 ///
 /// | family | a nearness is |
 /// |---|---|
@@ -79,12 +79,12 @@ pub(crate) fn nearness(sketcher: &Sketcher, left: &Signature, right: &Signature)
             bits.count().saturating_sub(differ)
         }
         (Ok(Similarity::Distance(distance)), _) => of_distance(distance),
-        // Of two families.
+        // The signatures of two families.
         _ => 0,
     }
 }
 
-/// The same with the bytes of a stored signature; 0 if they are of another length.
+/// Does the same with the bytes of a stored signature; returns 0 if they are of another length.
 pub(crate) fn nearness_to_bytes(sketcher: &Sketcher, left: &Signature, right: &[u8]) -> u32 {
     if let Signature::MinHash(values) = left {
         // Without a copy, since there are many candidates.
@@ -94,7 +94,7 @@ pub(crate) fn nearness_to_bytes(sketcher: &Sketcher, left: &Signature, right: &[
     right.map_or(0, |right| nearness(sketcher, left, &right))
 }
 
-/// The least nearness of two documents that are near.
+/// Returns the least nearness of two near documents.
 pub(crate) fn nearness_min(family: &Family, threshold: f64) -> u32 {
     match family {
         Family::MinHash { permutations, .. } => {
@@ -106,7 +106,7 @@ pub(crate) fn nearness_min(family: &Family, threshold: f64) -> u32 {
     }
 }
 
-/// What a nearness is in the family's measure.
+/// Converts a nearness into the family's measure.
 pub(crate) fn estimate(family: &Family, nearness: u32) -> f64 {
     match family {
         Family::MinHash { permutations, .. } => f64::from(nearness) / f64::from(*permutations),
@@ -132,7 +132,7 @@ fn same_as_bytes(left: &[u32], right: &[u8]) -> u32 {
     left.iter().zip(words).map(same).sum()
 }
 
-/// A family in words.
+/// Describes a family in words.
 pub(crate) fn described(family: &Family) -> String {
     match family {
         Family::MinHash { permutations, bands, scheme, seed } => format!(

@@ -1,5 +1,4 @@
-//! What near-duplicates are: how text becomes shingles, what documents are hashed by, and from where on two of them
-//! are the same.
+//! The definition of near-duplicates: how text becomes shingles, the hashes of documents, and the threshold.
 
 use nandex::raw::signature::{Bands, ErrorWeights, Family, Scheme, SimHashBits};
 use serde::{Deserialize, Serialize};
@@ -15,7 +14,7 @@ pub const RAM_BYTES_MIN: u64 = 64 << 20;
 /// The most threads that compute signatures.
 pub const SKETCH_THREADS_MAX: usize = 64;
 
-/// What shingles are made of.
+/// The units of shingles.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Unit {
@@ -26,12 +25,12 @@ pub enum Unit {
     Characters,
 }
 
-/// How text becomes shingles: all runs of that many words or characters. A text with fewer has one shingle, of all it
-/// has; a text with none has no shingle, and is like no other.
+/// How text becomes shingles: all runs of that many words or characters. A text with fewer has one shingle, of all its
+/// units; a text with none has no shingle, and is not near any other.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Shingling {
-    /// Of what.
+    /// The unit.
     pub unit: Unit,
     /// Words or characters of a shingle, 1 to [`SHINGLE_LENGTH_MAX`]; 3 by default.
     pub length: usize,
@@ -48,7 +47,7 @@ impl Default for Shingling {
 }
 
 impl Shingling {
-    /// Refuses what cannot work.
+    /// Checks the values.
     ///
     /// # Errors
     /// [`Error::Options`]: a length of 0, or more than [`SHINGLE_LENGTH_MAX`].
@@ -62,21 +61,21 @@ impl Shingling {
 /// The most cells next to its own that a lookup of a vector tries in each table.
 pub const PROBES_MAX: u32 = 64;
 
-/// Which documents are near-duplicates. An index is good for one choice, and keeps it.
+/// The definition of near-duplicates. An index has one definition, which cannot change.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct NearOptions {
     /// How text becomes shingles. A vector has none.
     pub shingling: Shingling,
-    /// What documents are hashed by, and how near is near.
+    /// The hashes of documents, and the threshold.
     pub hashing: Hashing,
 }
 
-/// What documents are hashed by, and from where on they are near: the three families of [`nandex::raw::signature`].
+/// The hashes of documents, and the threshold: the three families of [`nandex::raw::signature`].
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Hashing {
     /// Sets of shingles by their Jaccard similarity; the default.
     MinHash(MinHashing),
-    /// Shingles with the number of times that each comes, by the bits in which signatures differ.
+    /// Shingles with their counts, by the bits in which signatures differ.
     SimHash(SimHashing),
     /// Vectors by their Euclidean distance.
     PStable(VectorHashing),
@@ -96,11 +95,11 @@ pub struct MinHashing {
     /// Permutations of a MinHash: 4 bytes of flash each for a document, and the more, the better the estimate; 128 by
     /// default.
     pub permutations: u32,
-    /// How signatures become bucket keys. `None`, the default, takes what datasketch takes for the threshold.
+    /// How signatures become bucket keys. `None`, the default, uses the bands that datasketch uses for the threshold.
     pub bands: Option<Bands>,
-    /// Whose hashes; ours by default.
+    /// The origin of the hashes; the project's own by default.
     pub scheme: Scheme,
-    /// Which permutations; 1 by default.
+    /// The seed of the permutations; 1 by default.
     pub seed: u64,
 }
 
@@ -116,7 +115,7 @@ pub struct SimHashing {
     /// Bits of a signature; 64 by default.
     pub bits: SimHashBits,
     /// Documents whose signatures differ in at most that many bits are near-duplicates, and all of them are found; 3 by
-    /// default. There is a table more than that, so at most 63.
+    /// default. There is one table more than that, so at most 63.
     pub distance: u32,
 }
 
@@ -143,12 +142,12 @@ pub struct VectorHashing {
     /// Cells next to its own that a lookup tries in each table, the nearest first: each costs a lookup more, and finds
     /// more. 8 is usual, and at most [`PROBES_MAX`]; 0 tries none.
     pub probes: u32,
-    /// Which lines.
+    /// The seed of the lines.
     pub seed: u64,
 }
 
 impl VectorHashing {
-    /// What is usual for vectors of that many numbers that are near at this distance.
+    /// Returns the usual options for vectors of that many numbers that are near at this distance.
     #[must_use]
     pub const fn new(dimensions: u32, distance: f64) -> Self {
         let (tables, projections, probes) = (10, 8, 8);
@@ -157,10 +156,10 @@ impl VectorHashing {
 }
 
 impl NearOptions {
-    /// The family of hashes of these options.
+    /// Returns the family of hashes of these options.
     ///
     /// # Errors
-    /// [`Error::Options`], [`Error::Index`]: what cannot work.
+    /// [`Error::Options`], [`Error::Index`]: invalid options.
     pub fn family(&self) -> Result<Family> {
         self.shingling.validate()?;
         let family = self.hashing.family()?;
@@ -199,7 +198,7 @@ impl Hashing {
         })
     }
 
-    /// From where on documents are near: a similarity or a distance.
+    /// Returns the threshold: a similarity or a distance.
     #[must_use]
     pub fn threshold(&self) -> f64 {
         match *self {
@@ -209,7 +208,7 @@ impl Hashing {
         }
     }
 
-    /// Cells next to its own that a lookup tries.
+    /// Returns the number of neighbouring cells that a lookup tries.
     pub(crate) fn probes(&self) -> u32 {
         match self {
             Self::PStable(hashing) => hashing.probes,
@@ -229,7 +228,7 @@ pub(crate) fn check_probes(probes: u32) -> Result<()> {
     if probes <= PROBES_MAX { Ok(()) } else { Err(Error::option("probes", reason)) }
 }
 
-/// Refuses a threshold that a family cannot have.
+/// Rejects a threshold that a family cannot have.
 pub(crate) fn check_near(family: &Family, threshold: f64) -> Result<()> {
     match family {
         Family::MinHash { .. } => check_threshold(threshold),
@@ -247,19 +246,19 @@ fn check_threshold(threshold: f64) -> Result<()> {
     if fits { Ok(()) } else { Err(Error::option("threshold", reason)) }
 }
 
-/// What an index may take.
+/// The limits of an index.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct IndexConfig {
     /// RAM of all its tables, in bytes; 256 MiB by default and at least [`RAM_BYTES_MIN`].
     pub ram_bytes: u64,
-    /// Documents with different texts that a new index is for; a million by default. It refuses more. Flash for their
-    /// buckets is set aside, and is taken as it is written.
+    /// Documents with different texts that a new index is for; a million by default. It rejects more. Flash for their
+    /// buckets is reserved, and is used as it is written.
     pub documents: u64,
     /// Ids that a bucket keeps, the oldest, of a new index; 64 by default. Where more documents share a bucket, later
     /// ones still find these.
     pub bucket_ids_max: u32,
     /// Threads that compute signatures of a batch of documents, 1 to [`SKETCH_THREADS_MAX`]; by default one for each
-    /// processor. Answers are the same with any number.
+    /// processor. Results do not depend on the number.
     pub sketch_threads: usize,
 }
 
@@ -276,7 +275,7 @@ impl Default for IndexConfig {
 }
 
 impl IndexConfig {
-    /// Refuses what cannot work.
+    /// Checks the values.
     ///
     /// # Errors
     /// [`Error::Options`], naming the field.

@@ -1,13 +1,12 @@
-//! Text becomes hashes of shingles.
+//! Converts text into hashes of shingles.
 //!
 //! ```text
 //!   "Der Fuß, the FOOT"  --NFC, case-->  "der fuß, the foot"  --words-->  der fuß the foot
 //!      --shingles of 3-->  "der fuß the", "fuß the foot"  --hash-->  two numbers
 //! ```
 //!
-//! The words of a document are written one after another into one buffer, with a space between. So a shingle is a
-//! slice of it, and nothing is allocated for each. It is of the same bytes as a user of datasketch would join with
-//! spaces.
+//! The words of a document are written one after another into one buffer, with a space between. So a shingle is a slice
+//! of it, and needs no allocation. It has the same bytes as words that a user of datasketch joins with spaces.
 
 use nandex::raw::signature::Scheme;
 use nandex_corpus::ascii_words::{AsciiWords, Words};
@@ -16,7 +15,7 @@ use unicode_normalization::UnicodeNormalization;
 
 use crate::{Shingling, Unit};
 
-/// The shingles of one text; used again for the next, so that its memory stays.
+/// The shingles of one text; reuses its memory for the next text.
 ///
 /// ```
 /// use nandex_neardup::{Shingles, Shingling};
@@ -31,23 +30,23 @@ pub struct Shingles {
     shingling: Shingling,
     /// The words with a space between, or the characters.
     bytes: Vec<u8>,
-    /// Where each word or character begins and ends.
+    /// The beginning and the end of each word or character.
     spans: Vec<(usize, usize)>,
-    /// Where the word at hand begins.
+    /// The beginning of the current word.
     start: usize,
     ascii: AsciiWords,
 }
 
 impl Shingles {
-    /// Shingles of this kind, and no text.
+    /// Creates shingles of this kind, without a text.
     #[must_use]
     pub fn new(shingling: Shingling) -> Self {
         let ascii = AsciiWords::default();
         Self { shingling, bytes: Vec::new(), spans: Vec::new(), start: 0, ascii }
     }
 
-    /// Takes the shingles of a text in place of the last one's. Costs a pass over the text; its memory is three times
-    /// that of the text, and 16 bytes for each word or character.
+    /// Replaces the shingles by those of a text. Costs a pass over the text; its memory is three times that of the
+    /// text, and 16 bytes for each word or character.
     pub fn take(&mut self, text: &str) {
         self.bytes.clear();
         self.spans.clear();
@@ -118,10 +117,10 @@ impl Shingles {
         }
     }
 
-    /// The shingles' bytes, in the order of the text. One that comes twice is there twice.
+    /// Returns the shingles' bytes, in the order of the text. A shingle that occurs twice is returned twice.
     pub fn iter(&self) -> impl Iterator<Item = &[u8]> {
         let length = self.shingling.length.min(self.spans.len());
-        // A window of no words would be an error, and a text without any has none.
+        // A window of no words would be an error, but a text without words has no windows.
         let windows = self.spans.windows(length.max(1));
         windows.map(|spans| {
             let (first, last) = (spans[0], spans[spans.len() - 1]);
@@ -129,7 +128,7 @@ impl Shingles {
         })
     }
 
-    /// The shingles' hashes, in place of what `hashes` had.
+    /// Replaces the content of `hashes` by the shingles' hashes.
     pub fn hash(&self, scheme: Scheme, hashes: &mut Vec<u64>) {
         hashes.clear();
         hashes.extend(self.iter().map(|shingle| scheme.hash(shingle)));
@@ -140,7 +139,7 @@ fn folded_ascii(c: char, fold_case: bool) -> char {
     if fold_case { c.to_ascii_lowercase() } else { c }
 }
 
-/// A character in small letters; a sigma is the same wherever it is in its word.
+/// Folds a character to lower case; a sigma is the same wherever it is in its word.
 fn folded(c: char) -> impl Iterator<Item = char> {
     c.to_lowercase().map(|c| if c == 'ς' { 'σ' } else { c })
 }

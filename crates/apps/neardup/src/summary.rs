@@ -1,4 +1,4 @@
-//! An index's figures, and a page that shows them.
+//! An index's figures, and a page that displays them.
 
 mod difference;
 mod page;
@@ -11,60 +11,60 @@ use crate::{ClusterSizes, Index, IndexStats, Measure, Result, Shingling};
 
 pub use page::html;
 
-/// Points of the curve of candidates.
+/// The number of points of the curve of candidates.
 const CURVE_POINTS: u32 = 50;
 
 /// The figures of an index.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct IndexSummary {
-    /// Documents, duplicates among them.
+    /// The number of documents, including duplicates.
     pub documents: u64,
-    /// Documents that were new.
+    /// The number of documents that were new.
     pub kept: u64,
-    /// Documents with a text equal to another one's.
+    /// The number of documents with a text equal to another one's.
     pub exact: u64,
-    /// Documents near another one.
+    /// The number of documents near another one.
     pub near: u64,
     /// How text becomes shingles.
     pub shingling: Shingling,
-    /// What says how near two documents are.
+    /// The measure of how near two documents are.
     pub measure: Measure,
-    /// From where on documents are near-duplicates, in this measure.
+    /// The threshold of near-duplicates, in this measure.
     pub threshold: f64,
     /// The family of hashes, in words.
     pub family: String,
-    /// Tables: buckets of a document.
+    /// The number of tables: buckets of a document.
     pub tables: u32,
-    /// Cells next to its own that a lookup of a vector tries in each table.
+    /// The number of neighbouring cells that a lookup of a vector tries in each table.
     pub probes: u32,
     /// The probability that two documents are candidates, by the measure. It is predicted by the family's parameters;
     /// probes find more.
     pub curve: Vec<(f64, f64)>,
     /// About how many documents with different texts the index can take.
     pub documents_capacity: u64,
-    /// Clusters.
+    /// The number of clusters.
     pub clusters: u64,
-    /// Documents in clusters.
+    /// The number of documents in clusters.
     pub clustered: u64,
-    /// Clusters by their sizes.
+    /// The numbers of clusters by size.
     pub cluster_sizes: ClusterSizes,
-    /// Pairs to look at.
+    /// Pairs to examine.
     pub examples: Vec<Example>,
     /// Bytes of RAM of all tables.
     pub ram_bytes: u64,
-    /// Of these, of the index of neighbours.
+    /// The part of the index of neighbours.
     pub neighbors_ram_bytes: u64,
     /// Bytes of flash of all tables.
     pub flash_bytes: u64,
-    /// Channels of the device over which its tables are spread; 1 if none are known.
+    /// The number of channels of the device over which its tables are spread; 1 if none are known.
     pub channels: u32,
-    /// Lookups of candidates since the index was opened.
+    /// The number of lookups of candidates since the index was opened.
     pub lookups: u64,
-    /// Pages that these read.
+    /// The number of pages that these read.
     pub lookup_reads: u64,
-    /// Records that were read since.
+    /// The number of records read since then.
     pub records_read: u64,
-    /// Ids that full buckets have dropped, in all openings.
+    /// The number of ids that full buckets have dropped, in all openings.
     pub dropped: u64,
 }
 
@@ -75,15 +75,15 @@ pub struct Example {
     pub id: String,
     /// The earlier one.
     pub earlier: String,
-    /// How near they are, in the index's measure.
+    /// The similarity or distance, in the index's measure.
     pub estimate: f64,
-    /// Their texts, where these are known: the later one's first.
+    /// Their texts, if known: the later one's first.
     pub texts: Option<(String, String)>,
 }
 
 impl Index {
-    /// Its figures, with at most that many examples: the pairs that are least near, which are the ones to look at.
-    /// Their texts are not in the index. Costs a reading of all records, as [`clusters`](Self::clusters) and
+    /// Returns its figures, with at most that many examples: the least near pairs, which are the ones to examine. Their
+    /// texts are not in the index. Costs a reading of all records, as [`clusters`](Self::clusters) and
     /// [`pairs`](Self::pairs).
     ///
     /// # Errors
@@ -124,8 +124,8 @@ impl Index {
         })
     }
 
-    /// The probability that two documents are candidates: of all similarities, or of the distances up to some times the
-    /// one that is near.
+    /// Returns the probability that two documents are candidates, for all similarities, or for distances up to some
+    /// multiple of the threshold.
     fn curve(&self) -> Vec<(f64, f64)> {
         let family = self.family();
         let points: Vec<f64> = match family {

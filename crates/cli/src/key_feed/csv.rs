@@ -121,7 +121,7 @@ impl CsvReader {
         for (field, position) in self.record.iter().zip(1..) {
             let text = std::str::from_utf8(field).ok().with_context(|| {
                 let shown = String::from_utf8_lossy(field);
-                format!("the name of column {position} is no UTF-8: `{shown}`; choose the column by its number")
+                format!("the name of column {position} is not UTF-8: `{shown}`; choose the column by its number")
             })?;
             names.push(text);
         }
@@ -231,7 +231,7 @@ mod tests {
         let error = |text: &[u8], column| format!("{:#}", read(text, column).unwrap_err());
         assert!(error(b"a,b\n", "c").contains("no column is named `c`; the header has `a`, `b`"));
         assert!(error(b"a,b,a\n", "a").contains("names the columns 1 and 3"));
-        assert!(error(b"a,\xff\n", "a").contains("column 2 is no UTF-8"));
+        assert!(error(b"a,\xff\n", "a").contains("column 2 is not UTF-8"));
         assert!(error(b"", "a").contains("found the end"));
         assert!("0".parse::<CsvColumn>().unwrap_err().contains("from 1 on"));
         let short = error(b"a,b\n1,2\n\n\"x\ny\"\n", "b");

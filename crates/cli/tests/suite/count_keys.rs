@@ -64,7 +64,7 @@ fn csv_that_has_no_such_column_is_refused_with_its_file_and_line() {
     ]);
     folder.assert_refused(
         "1 | count build c good.csv --csv c | good.csv:1: no column is named `c`; the header has `a`, `b`\n\
-         1 | count build c good.csv latin.csv --csv b | latin.csv:1: the name of column 2 is no UTF-8\n\
+         1 | count build c good.csv latin.csv --csv b | latin.csv:1: the name of column 2 is not UTF-8\n\
          1 | count build c empty.csv --csv a | empty.csv:1: expected a header\n\
          2 | count build c good.csv --csv 0 | numbered from 1 on\n\
          2 | count build c good.csv --csv a --weights | cannot be used with\n\

@@ -1,4 +1,4 @@
-//! A batch of documents that come in: what the tables know of each, what becomes of it, and its record.
+//! A batch of incoming documents: what the tables know of each, the decision on it, and its record.
 
 use std::collections::HashMap;
 
@@ -12,11 +12,11 @@ use super::verify::Sketch;
 use super::{Index, id_hash, text_hash};
 use crate::{Document, Error, Result};
 
-/// Documents of a batch, at most, and bytes of text at which it is full.
+/// The most documents of a batch, and the bytes of text at which it is full.
 pub(super) const BATCH_DOCUMENTS: usize = 4096;
 const BATCH_BYTES: usize = 8 << 20;
 
-/// What the tables say of a document that comes in.
+/// What the tables know of an incoming document.
 pub(super) struct Known {
     pub(super) id: Hash,
     pub(super) text: Hash,
@@ -26,11 +26,11 @@ pub(super) struct Known {
     pub(super) same_text: Option<(u64, Record)>,
 }
 
-/// What becomes of a document of a batch.
+/// The treatment of a document of a batch.
 pub(super) enum Plan {
     /// It is in the index.
     Stored(Record),
-    /// It came before in this batch, at that place.
+    /// It occurred earlier in this batch, at that place.
     Again(usize),
     /// It has the text of another.
     Equal(Decision),
@@ -40,7 +40,7 @@ pub(super) enum Plan {
     New(Option<Sketch>),
 }
 
-/// A decision that was made in this batch.
+/// A decision made in this batch.
 #[derive(Clone, Default)]
 pub(super) struct Decided {
     pub(super) decision: Option<Decision>,
@@ -48,7 +48,7 @@ pub(super) struct Decided {
     pub(super) number: Option<u64>,
 }
 
-/// A batch that is being decided on.
+/// A batch under decision.
 pub(super) struct Batch {
     pub(super) documents: Vec<Document>,
     pub(super) known: Vec<Known>,
@@ -59,7 +59,7 @@ pub(super) struct Batch {
 }
 
 impl Index {
-    /// Asks the table of keys for all ids and texts, and the records whether it is right.
+    /// Looks up all ids and texts in the table of keys, and checks the answers against the records.
     pub(super) fn known(&self, documents: &[Document]) -> Result<Vec<Known>> {
         let hash = |document: &Document| [id_hash(&document.id), text_hash(&document.text)];
         let hashes: Vec<Hash> = documents.iter().flat_map(hash).collect();
@@ -126,7 +126,7 @@ impl Index {
         Ok(plans)
     }
 
-    /// Of the documents that known ones are near, those that are still there, with their names.
+    /// Returns the documents that known ones are near and that still exist, with their names.
     pub(super) fn live_targets(&self, known: &[Known]) -> Result<HashMap<u64, String>> {
         let target = |known: &Known| match known.same_text.as_ref()?.1.decision {
             Decision::Near(neighbor) => Some(neighbor.number),
@@ -138,7 +138,7 @@ impl Index {
 }
 
 impl Batch {
-    /// Numbers the documents that come in, from that number on.
+    /// Numbers the incoming documents, from `first` on.
     pub(super) fn number(&mut self, first: u64) {
         let mut numbers = first..;
         for (plan, decided) in self.plans.iter().zip(&mut self.decided) {
@@ -148,7 +148,7 @@ impl Batch {
         }
     }
 
-    /// The record of a document.
+    /// Encodes the record of a document.
     pub(super) fn record(&self, place: usize, decision: Decision, family: &Family) -> Vec<u8> {
         let signature = match &self.plans[place] {
             Plan::New(Some(sketch)) => Some(&sketch.signature),
@@ -174,8 +174,8 @@ impl Batch {
     }
 }
 
-/// The decision on a document whose text is that of a stored one; nothing if the document that this one was near has
-/// gone.
+/// Returns the decision on a document whose text is that of a stored one, or `None` if the document that the stored one
+/// was near has been removed.
 fn equal_to((number, record): (u64, &Record), is_live: impl Fn(u64) -> bool) -> Option<Decision> {
     match record.decision {
         near @ Decision::Near(neighbor) => is_live(neighbor.number).then_some(near),
@@ -183,7 +183,7 @@ fn equal_to((number, record): (u64, &Record), is_live: impl Fn(u64) -> bool) -> 
     }
 }
 
-/// The document that another is removed for.
+/// The document as whose duplicate another is removed.
 pub(super) fn target(decision: Decision) -> Option<u64> {
     match decision {
         Decision::Kept => None,
@@ -197,7 +197,7 @@ fn repeated(id: &str, is_same: bool) -> Error {
     Error::Repeated { document: id.to_owned(), difference }
 }
 
-/// The next documents, few enough to be held, and the error that came after them.
+/// Returns the next documents, as many as fit a batch, and the error that followed them.
 pub(super) fn next_batch(
     documents: &mut impl Iterator<Item = DocumentResult>,
     documents_max: usize,

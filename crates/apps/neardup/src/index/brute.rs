@@ -1,4 +1,4 @@
-//! An index of neighbours that cannot be wrong: maps in RAM. Tests compare with it.
+//! A trivially correct index of neighbours: maps in RAM. Tests compare with it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};

@@ -1,4 +1,4 @@
-//! Which documents of a batch are new.
+//! Decides which documents of a batch are new.
 
 use std::collections::{HashMap, HashSet};
 
@@ -12,8 +12,8 @@ use crate::Result;
 use crate::measure::nearness;
 
 impl Index {
-    /// Decides on the documents with new texts, in order: by the stored ones that are near, and by earlier ones of the
-    /// batch. They are in the buckets afterwards.
+    /// Decides on the documents with new texts, in order, by the near stored ones and by earlier ones of the batch.
+    /// They are in the buckets afterwards.
     pub(super) fn decide(&self, batch: &mut Batch) -> Result<()> {
         let first = self.state.next;
         let (mut places, mut ids, mut keys) = (Vec::new(), Vec::new(), Vec::new());
@@ -66,7 +66,7 @@ impl Index {
         Ok(())
     }
 
-    /// Decides on one by stored documents that are near, and earlier ones of the batch that may be.
+    /// Decides on one document by the near stored ones and the candidates among earlier ones of the batch.
     fn decide_one(&self, batch: &mut Batch, place: usize, found: (Vec<Verified>, Vec<usize>)) {
         let (stored, fresh) = found;
         let nearness_min = self.nearness_min();
@@ -95,7 +95,7 @@ impl Index {
         near.sort_unstable_by_key(|(it, _)| (std::cmp::Reverse(it.nearness), it.number));
         let best = near.iter().find(|(_, is_kept)| *is_kept);
         let decision = best.map_or(Decision::Kept, |(neighbor, _)| Decision::Near(*neighbor));
-        // However many are nearer, the one that it is removed for is a pair.
+        // However many are nearer, the document as whose duplicate it is removed is a pair.
         let mut pairs: Vec<Neighbor> = near.iter().take(PAIRS_MAX).map(|(it, _)| *it).collect();
         if let Decision::Near(neighbor) = decision
             && !pairs.contains(&neighbor)
@@ -108,7 +108,7 @@ impl Index {
         decided.pairs = pairs;
     }
 
-    /// Finds the names of the stored documents that others are removed for.
+    /// Finds the names of the stored documents as whose duplicates others are removed.
     pub(super) fn find_names(&self, batch: &mut Batch) -> Result<()> {
         let decisions = batch.decided.iter().filter_map(|it| it.decision);
         let stored = batch.plans.iter().filter_map(|plan| match plan {

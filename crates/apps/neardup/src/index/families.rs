@@ -1,4 +1,4 @@
-//! Indexes of the other families against the slow way, threads against one, and RAM against what was stated.
+//! Indexes of the other families against the slow way, many threads against one, and RAM against its stated limit.
 
 use nandex::device::MemoryDevice;
 use nandex::raw::signature::{Signature, SimHashBits, Similarity, Sketcher};
@@ -20,7 +20,7 @@ fn vectors(probes: u32) -> NearOptions {
     NearOptions { hashing: Hashing::PStable(hashing), ..options() }
 }
 
-/// Vectors of twelve numbers, of which two in five are near earlier ones, and some equal to these.
+/// Creates vectors of twelve numbers: two in five are near earlier ones, and some are equal to these.
 fn made_vectors(count: usize) -> Vec<Document> {
     let mut numbers = Numbers(11);
     let mut all: Vec<Vec<f64>> = Vec::new();
@@ -44,7 +44,7 @@ fn made_vectors(count: usize) -> Vec<Document> {
     texts.map(|(text, number)| Document::new(format!("v{number}"), text)).collect()
 }
 
-/// The signature of a document; nothing without shingles.
+/// Computes the signature of a document; `None` without shingles.
 fn signature(sketcher: &Sketcher, text: &str) -> Option<Signature> {
     if let Family::PStable { .. } = sketcher.family() {
         let vector: Vec<f32> = serde_json::from_str(text).unwrap();
@@ -60,13 +60,13 @@ fn signature(sketcher: &Sketcher, text: &str) -> Option<Signature> {
 fn distance(sketcher: &Sketcher, left: &Signature, right: &Signature) -> f64 {
     match sketcher.similarity(left, right).unwrap() {
         Similarity::Hamming(bits) => bits.into(),
-        // Records keep 32 bits of it.
+        // Records store 32 bits of it.
         Similarity::Distance(distance) => (distance as f32).into(),
         other => panic!("{other:?}"),
     }
 }
 
-/// Does the second document find the first by its buckets, and by those of its probes?
+/// Returns whether the second document finds the first by its buckets and probes.
 fn meets(sketcher: &Sketcher, probes: u32, (first, second): (&Signature, &Signature)) -> bool {
     let (mut stored, mut asked) = (Vec::new(), Vec::new());
     sketcher.bucket_keys(first, &mut stored).unwrap();
@@ -77,7 +77,7 @@ fn meets(sketcher: &Sketcher, probes: u32, (first, second): (&Signature, &Signat
     asked.chunks_exact(stored.len()).any(|row| row.iter().zip(&stored).any(|(a, b)| a == b))
 }
 
-/// The slow way: every earlier document that shares a bucket is compared.
+/// The slow way: compares every earlier document that shares a bucket.
 fn slow(options: &NearOptions, documents: &[Document]) -> (Verdicts, Vec<(String, String)>) {
     let sketcher = options.family().unwrap().sketcher().unwrap();
     let (probes, threshold) = (options.hashing.probes(), options.hashing.threshold());
@@ -192,7 +192,7 @@ fn an_index_of_vectors_answers_removes_clusters_and_shows_itself_after_an_openin
     assert_eq!(index.query(&[&documents[0].text]).unwrap()[0].candidates, 0);
 }
 
-/// What an index says of documents and of itself, and the bytes of all its records.
+/// Returns an index's answers about documents and about itself, and the bytes of all its records.
 fn answers(sketch_threads: usize, (options, documents): (&NearOptions, &[Document])) -> String {
     let config = IndexConfig { sketch_threads, ..CONFIG };
     let mut index = Index::create_in(&volume(), options, config).unwrap();
@@ -208,7 +208,7 @@ fn answers(sketch_threads: usize, (options, documents): (&NearOptions, &[Documen
 
 #[test]
 fn answers_and_records_are_the_same_byte_for_byte_with_one_thread_and_with_seven() {
-    // Enough for seven threads to have some each.
+    // Enough documents for seven threads to have some each.
     for (options, documents) in [(options(), made(1500, 8)), (vectors(4), made_vectors(1000))] {
         let case = (&options, &documents[..]);
         assert!(answers(1, case) == answers(7, case), "{options:?}");
@@ -218,7 +218,7 @@ fn answers_and_records_are_the_same_byte_for_byte_with_one_thread_and_with_seven
 #[test]
 fn all_tables_and_the_filter_stay_within_the_stated_ram() {
     let folder = tempfile::tempdir().unwrap();
-    // The usual, and one for which three sixteenths of the RAM are too little for the buffers.
+    // The usual number, and one for which three sixteenths of the RAM are too few for the buffers.
     for documents in [20_000, 6_500_000] {
         let path = folder.path().join(format!("{documents}.nandex"));
         let config = IndexConfig { documents, ..CONFIG };

@@ -1,4 +1,4 @@
-//! The index: which documents there are, and which are near-duplicates of which.
+//! The index: its documents, and which are near-duplicates of which.
 //!
 //! ```text
 //!   documents --hash of id, of text--> keys: known? an equal text?                       --> a document's number
@@ -9,16 +9,16 @@
 //! ```
 //!
 //! Invariants
-//! 1. A document counts if its number is below the state's and its record is there. The state is durable only when the
-//!    records, keys and buckets of all documents below its number are.
-//! 2. What the tables of keys and buckets say is a hint: it is believed only if the record of that number has the same
-//!    id, the same text, or a signature that is near. So what a crash leaves of a batch that does not count does no
-//!    harm.
-//! 3. A number is never used again, but for those of a batch that did not count.
+//! 1. A document counts if its number is below the state's and its record exists. The state becomes durable only after
+//!    the records, keys and buckets of all documents below its number.
+//! 2. The tables of keys and buckets give hints: a hint is valid only if the record of that number has the same id, the
+//!    same text, or a near signature. So the remains of a batch that does not count after a crash do no harm.
+//! 3. A number is never reused, except for those of a batch that did not count.
 //!
 //! | operation | flash reads | flash writes |
 //! |---|---|---|
-//! | add a new document | one in each table that has its bucket, two a candidate | its record, two keys, its buckets |
+//! | add a new document | one in each table that has its bucket, two per candidate | its record, two keys, its buckets
+//! |
 //! | add an equal text | four: the other's key and record | its record without a signature; a key |
 //! | ask for a document | as adding it | 0 |
 //! | remove a document | the key of its id, where its record is, its record | a removal in each table |
@@ -78,29 +78,28 @@ use tables::Tables;
 /// The key of the state among the records; it is longer than a number.
 const STATE_KEY: &[u8] = b"neardup-state";
 
-/// Seeds of the hashes of ids and of texts, so that neither is taken for the other.
+/// Seeds of the hashes of ids and of texts, so that the two never match.
 const ID_SEED: u64 = 1;
 const TEXT_SEED: u64 = 2;
 
-/// What an index takes and has done since it was opened.
+/// The memory and the counters of an index since it was opened.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct IndexStats {
     /// Bytes of RAM of its tables.
     pub ram_bytes: u64,
     /// Bytes of flash of its tables.
     pub flash_bytes: u64,
-    /// Records of candidates and of known documents that were read.
+    /// The number of records of candidates and of known documents that were read.
     pub records_read: u64,
-    /// Signatures that were computed.
+    /// The number of computed signatures.
     pub signatures: u64,
-    /// The figures of the index of neighbours.
+    /// The statistics of the index of neighbours.
     pub neighbors: NeighborsStats,
 }
 
 /// An index of documents on flash.
 ///
-/// One at a time changes it, so these calls take `&mut self`. Dropping it saves it; [`close`](Self::close) also tells
-/// of a failure.
+/// Calls that change it take `&mut self`. Dropping it saves it; [`close`](Self::close) also reports failures.
 pub struct Index {
     config: IndexConfig,
     sketcher: Sketcher,
@@ -111,17 +110,17 @@ pub struct Index {
     alike: AnyNeighbors,
     records_read: std::sync::atomic::AtomicU64,
     signatures: std::sync::atomic::AtomicU64,
-    /// Documents of a batch, at most.
+    /// The most documents of a batch.
     batch_documents: usize,
-    /// Has a commit failed, so that nobody knows whether it counts?
+    /// Whether a commit has failed, so that it is unknown whether it counts.
     is_unsure: bool,
 }
 
 impl Index {
-    /// Makes an index in a new file.
+    /// Creates an index in a new file.
     ///
     /// # Errors
-    /// Options that cannot work, a file that exists, no space, a failed write.
+    /// Invalid options, an existing file, no space, a failed write.
     pub fn create(
         path: impl AsRef<Path>,
         options: &NearOptions,
@@ -131,7 +130,7 @@ impl Index {
         Self::create_in(create_volume(path.as_ref(), log_bytes)?.volume(), options, config)
     }
 
-    /// Makes an index in a volume that has none.
+    /// Creates an index in a volume that has none.
     ///
     /// # Errors
     /// As [`create`](Self::create); a volume with such structures.
@@ -139,8 +138,8 @@ impl Index {
         Self::create_stated(volume, (options, &Stated::default()), config)
     }
 
-    /// The same with parameters of its index of neighbours in place of what the configuration leads to, and options
-    /// of all its structures in this opening, as `log_bytes_stated` was told.
+    /// Creates the same with stated parameters of its index of neighbours in place of the configured ones, and with
+    /// options of all its structures for this opening, as in `log_bytes_stated`.
     ///
     /// # Errors
     /// As [`create`](Self::create); parameters that an index of near-duplicates cannot have.
@@ -155,15 +154,15 @@ impl Index {
         Self::begin(volume, (options, family), (config, tables))
     }
 
-    /// The length of the log of a volume for a new index, in bytes.
+    /// Returns the length of the log of a volume for a new index, in bytes.
     ///
     /// # Errors
-    /// Options that cannot work.
+    /// Invalid options.
     pub fn log_bytes(options: &NearOptions, config: IndexConfig) -> Result<u64> {
         Self::log_bytes_stated((options, &Stated::default()), config)
     }
 
-    /// The same with parameters of its index of neighbours that are stated.
+    /// Returns the same for stated parameters of its index of neighbours.
     ///
     /// # Errors
     /// As [`create_stated`](Self::create_stated).
@@ -211,7 +210,7 @@ impl Index {
     /// Opens an index.
     ///
     /// # Errors
-    /// A file that is no index or is in use, damage, a failed read.
+    /// A file that is not an index or is in use, damage, a failed read.
     pub fn open(path: impl AsRef<Path>, config: IndexConfig) -> Result<Self> {
         Self::open_in(open_volume(path.as_ref())?.volume(), config)
     }
@@ -224,8 +223,8 @@ impl Index {
         Self::open_stated(volume, config, &Stated::default())
     }
 
-    /// The same with options of all its structures that are stated; its index of neighbours must have the parameters
-    /// that are stated.
+    /// Opens the same with stated options of all its structures; its index of neighbours must have the stated
+    /// parameters.
     ///
     /// # Errors
     /// As [`open`](Self::open) and [`Stated::check`].
@@ -247,16 +246,16 @@ impl Index {
         Ok(index)
     }
 
-    /// Ends a removal that the last process may have left. An index that is only read needs that not: documents that
-    /// are being removed do not count.
+    /// Ends a removal that the last process may have left. A read-only index needs no recovery: documents under removal
+    /// do not count.
     fn recover(&mut self) -> Result<()> {
         if self.volume.is_read_only() { Ok(()) } else { self.finish_removal() }
     }
 
-    /// Refuses an index that was made with other options, such as another family.
+    /// Fails if the index was created with other options, such as another family.
     ///
     /// # Errors
-    /// [`Error::OtherOptions`]; options that cannot work.
+    /// [`Error::OtherOptions`]; invalid options.
     pub fn check_options(&self, options: &NearOptions) -> Result<()> {
         let family = options.family()?;
         let hashing = &options.hashing;
@@ -267,31 +266,31 @@ impl Index {
         if is_same { Ok(()) } else { Err(Error::OtherOptions { expected, found }) }
     }
 
-    /// How text becomes shingles.
+    /// Returns how text becomes shingles.
     #[must_use]
     pub fn shingling(&self) -> Shingling {
         self.state.shingling
     }
 
-    /// From where on documents are near-duplicates: a similarity or a distance, in its [`measure`](Self::measure).
+    /// Returns the threshold of near-duplicates: a similarity or a distance, in its [`measure`](Self::measure).
     #[must_use]
     pub fn threshold(&self) -> f64 {
         self.state.threshold
     }
 
-    /// The family of hashes.
+    /// Returns the family of hashes.
     #[must_use]
     pub fn family(&self) -> &Family {
         self.sketcher.family()
     }
 
-    /// What says how near two documents are.
+    /// Returns the measure of how near two documents are.
     #[must_use]
     pub fn measure(&self) -> Measure {
         Measure::of(self.family())
     }
 
-    /// What its documents are: texts, or vectors.
+    /// Returns the kind of its documents: texts, or vectors.
     #[must_use]
     pub fn content(&self) -> Content {
         match self.family() {
@@ -302,13 +301,13 @@ impl Index {
         }
     }
 
-    /// Cells next to its own that a lookup of a vector tries in each table; 0 for texts.
+    /// Returns the number of cells next to its own that a lookup of a vector tries in each table; 0 for texts.
     #[must_use]
     pub fn probes(&self) -> u32 {
         self.state.probes
     }
 
-    /// How signatures become bucket keys, if they are MinHashes.
+    /// Returns how signatures become bucket keys, if they are MinHashes.
     #[must_use]
     pub fn bands(&self) -> Option<Bands> {
         match *self.family() {
@@ -317,38 +316,38 @@ impl Index {
         }
     }
 
-    /// About how many documents with different texts it can take before it refuses.
+    /// Returns about how many documents with different texts it can take.
     #[must_use]
     pub fn documents_capacity(&self) -> u64 {
         self.alike.config().describe().entries_capacity / u64::from(self.family().tables())
     }
 
-    /// How many documents it has, duplicates among them.
+    /// Returns the number of its documents, including duplicates.
     #[must_use]
     pub fn documents(&self) -> u64 {
         let counts = self.state.counts;
         counts.kept + counts.exact + counts.near
     }
 
-    /// How many of these were new when they came.
+    /// Returns the number of documents that were new on arrival.
     #[must_use]
     pub fn kept(&self) -> u64 {
         self.state.counts.kept
     }
 
-    /// How many had a text equal to another one's.
+    /// Returns the number of documents that had the text of another one.
     #[must_use]
     pub fn exact(&self) -> u64 {
         self.state.counts.exact
     }
 
-    /// How many were near another one.
+    /// Returns the number of documents that were near another one.
     #[must_use]
     pub fn near(&self) -> u64 {
         self.state.counts.near
     }
 
-    /// What it takes and has done.
+    /// Returns its memory and its counters.
     #[must_use]
     pub fn stats(&self) -> IndexStats {
         use std::sync::atomic::Ordering::Relaxed;
@@ -381,7 +380,7 @@ impl Index {
         self.config
     }
 
-    /// Refuses changes after a commit of which nobody knows whether it was durable.
+    /// Fails if a commit failed before, so that it is unknown whether it counts.
     fn check_sure(&self) -> Result<()> {
         if self.is_unsure { Err(Error::Unsure) } else { Ok(()) }
     }
@@ -394,7 +393,7 @@ impl Index {
                 self.state = next;
                 Ok(())
             }
-            // It was refused before it was written.
+            // It failed before anything was written.
             Err(error @ Error::NoSpace(_)) => Err(error),
             Err(error) => {
                 self.is_unsure = true;
@@ -403,7 +402,8 @@ impl Index {
         }
     }
 
-    /// The records of these documents that count, by their numbers. Each is read once, and the reads overlap.
+    /// Returns the records of those of these documents that count, by their numbers. Each is read once, and the reads
+    /// overlap.
     fn records_by_number(&self, mut numbers: Vec<u64>) -> Result<HashMap<u64, Record>> {
         numbers.sort_unstable();
         numbers.dedup();
@@ -412,12 +412,12 @@ impl Index {
         Ok(found.filter_map(|(number, record)| Some((number, record?))).collect())
     }
 
-    /// The records of these documents, in their order; nothing for those that do not count. Their reads overlap.
+    /// Returns the records of these documents, in their order; `None` for those that do not count. Their reads overlap.
     fn records_of(&self, numbers: &[u64]) -> Result<Vec<Option<Record>>> {
         self.stored_records(numbers, |number| self.counts(number))
     }
 
-    /// The records of those of these documents that are wanted, in their order; nothing for the others.
+    /// Returns the records of the wanted documents among these, in their order; `None` for the others.
     fn stored_records(
         &self,
         numbers: &[u64],
@@ -435,18 +435,18 @@ impl Index {
             .collect()
     }
 
-    /// Does a document of this number count, if its record is there?
+    /// Returns whether a document of this number counts if its record exists.
     fn counts(&self, number: u64) -> bool {
         number < self.state.next && !self.state.removing.contains(&number)
     }
 
-    /// The numbers under these keys.
+    /// Returns the numbers under these keys.
     fn numbers_of(&self, keys: &[Hash]) -> Result<Vec<Option<u64>>> {
         Ok(numbers_of(&self.keys, keys)?)
     }
 }
 
-/// What a state and a family decide, in words.
+/// Describes a state and a family in words.
 fn shown(state: &State, family: &Family) -> String {
     let near = match Measure::of(family) {
         Measure::Jaccard => format!("{} or more", state.threshold),
@@ -464,22 +464,22 @@ fn shown(state: &State, family: &Family) -> String {
     format!("{}, near with {near}, {more}", described(family))
 }
 
-/// The key of a document's record.
+/// Returns the key of a document's record.
 fn number_key(number: u64) -> [u8; NUMBER_BYTES] {
     number.to_be_bytes()
 }
 
-/// What an id is called in the table of keys.
+/// Returns the hash of an id in the table of keys.
 fn id_hash(id: &str) -> Hash {
     XxHash3_128::oneshot_with_seed(ID_SEED, id.as_bytes()).to_le_bytes()
 }
 
-/// What a text is called there.
+/// Returns the hash of a text there.
 fn text_hash(text: &str) -> Hash {
     XxHash3_128::oneshot_with_seed(TEXT_SEED, text.as_bytes()).to_le_bytes()
 }
 
-/// The error of an update, told apart where nothing was changed for lack of space.
+/// Converts the error of an update; a lack of space that changed nothing becomes [`Error::NoSpace`].
 fn refused(error: nandex::Error) -> Error {
     if is_full(&error) { Error::NoSpace(error) } else { error.into() }
 }

@@ -1,14 +1,14 @@
-//! Numbers of documents, by hashes of what documents are called and of their texts.
+//! Numbers of documents, by the hashes of their ids and texts.
 
 use nandex::{AnyTable, Result, Table};
 
 /// Bytes of a document's number.
 pub(super) const NUMBER_BYTES: usize = 8;
 
-/// What a name or a text is called in the table of numbers.
+/// The hash of an id or a text in the table of numbers.
 pub(super) type Hash = [u8; 16];
 
-/// The numbers under these hashes.
+/// Returns the numbers under these hashes.
 ///
 /// # Errors
 /// A failed read, damage.

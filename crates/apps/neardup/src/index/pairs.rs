@@ -1,4 +1,4 @@
-//! All pairs of near-duplicates, as they were found when documents came in.
+//! All pairs of near-duplicates, as found when documents came in.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -6,7 +6,7 @@ use super::Index;
 use super::record::{Decision, Record};
 use crate::Result;
 
-/// Records that are read at a time.
+/// The number of records read at a time.
 const STEP: u64 = 2048;
 
 /// Two documents that are near-duplicates.
@@ -16,13 +16,13 @@ pub struct Pair {
     pub id: String,
     /// The earlier one.
     pub earlier: String,
-    /// How near they are, in the index's [`Measure`](crate::Measure).
+    /// The similarity or distance, in the index's [`Measure`](crate::Measure).
     pub estimate: f64,
-    /// Are the texts equal, byte for byte?
+    /// Whether the texts are equal, byte for byte.
     pub is_exact: bool,
 }
 
-/// A pair by the documents' numbers, and how near they are; nothing for equal texts.
+/// A pair by the documents' numbers, and their nearness; `None` for equal texts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Edge {
     pub(crate) number: u64,
@@ -31,9 +31,8 @@ pub(crate) struct Edge {
 }
 
 impl Index {
-    /// Calls `take` with each pair of near-duplicates of which both are in the index, in the order in which the later
-    /// ones came. Of a document with very many earlier ones near it, there are the nearest
-    /// [`PAIRS_MAX`](crate::PAIRS_MAX).
+    /// Calls `take` with each pair of near-duplicates that are both in the index, in the order in which the later ones
+    /// came. Of a document with very many near earlier ones, it lists the nearest [`PAIRS_MAX`](crate::PAIRS_MAX).
     ///
     /// Reads each document's record once, and each earlier one's once for some thousand documents.
     ///
@@ -57,7 +56,7 @@ impl Index {
         })
     }
 
-    /// The same by numbers.
+    /// Does the same by numbers.
     pub(crate) fn for_each_edge(&self, mut take: impl FnMut(Edge) -> Result<()>) -> Result<()> {
         self.for_each_step(|records, earlier| {
             let edges = records.iter().flat_map(|(number, record)| edges(*number, record));
@@ -65,13 +64,13 @@ impl Index {
         })
     }
 
-    /// The names of these documents, in their order.
+    /// Returns the names of these documents, in their order.
     pub(crate) fn names_of(&self, numbers: &[u64]) -> Result<Vec<Option<String>>> {
         let records = self.records_of(numbers)?.into_iter();
         Ok(records.map(|record| record.map(|record| record.name)).collect())
     }
 
-    /// Reads all documents some at a time, with the names of those that they are paired with.
+    /// Reads all documents, some at a time, with the names of their partners.
     fn for_each_step(
         &self,
         mut take: impl FnMut(&[(u64, Record)], &HashMap<u64, String>) -> Result<()>,
@@ -97,7 +96,8 @@ impl Index {
     }
 }
 
-/// The pairs of a document with earlier ones. One with the text of another has that one, or the one that both are near.
+/// Returns the pairs of a document with earlier ones. A document with the text of another is paired with that one, or
+/// with the one that both are near.
 fn edges(number: u64, record: &Record) -> Vec<Edge> {
     let near = |it: &super::record::Neighbor| Edge {
         number,

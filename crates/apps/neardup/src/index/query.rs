@@ -1,21 +1,21 @@
-//! Which documents of the index are near others, that need not be in it.
+//! Finds the documents of the index that are near others, which need not be in it.
 
 use super::numbers::Hash;
 use super::update::Match;
 use super::{Index, text_hash};
 use crate::Result;
 
-/// Documents of the index that one is near.
+/// The documents of the index that are near a document.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Near {
-    /// These, the nearest first, and of equally near ones the earliest.
+    /// The near documents, the nearest first, and the earliest first among equally near ones.
     pub matches: Vec<Match>,
-    /// Documents that shared a bucket with it, near or not.
+    /// The number of documents that shared a bucket with it, near or not.
     pub candidates: u64,
 }
 
 impl Index {
-    /// The documents of the index that each of these is near. Changes nothing, and needs no ids.
+    /// Returns the documents of the index that are near each of these. Changes nothing, and needs no ids.
     ///
     /// # Errors
     /// A failed read, damage.

@@ -1,4 +1,4 @@
-//! What the index keeps of a document: its name, the decision, its pairs and its signature. See docs/format.md.
+//! The stored record of a document: its name, the decision, its pairs and its signature. See docs/format.md.
 
 use super::numbers::Hash;
 use crate::{Error, Result};
@@ -6,14 +6,14 @@ use crate::{Error, Result};
 /// The version of a record.
 const VERSION: u8 = 1;
 
-/// What was decided of a document.
+/// The decision on a document.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Decision {
     /// It is new.
     Kept,
     /// Its text is that of another document, by its number.
     Exact(u64),
-    /// It is near one that is kept.
+    /// It is near a kept one.
     Near(Neighbor),
 }
 
@@ -30,13 +30,13 @@ pub(super) struct Record {
     pub(super) decision: Decision,
     pub(super) text: Hash,
     pub(super) name: String,
-    /// Earlier documents that are near, the nearest first.
+    /// The near earlier documents, the nearest first.
     pub(super) pairs: Vec<Neighbor>,
     /// The bytes of its signature; none for a document without shingles, and for one of an earlier text.
     pub(super) signature: Vec<u8>,
 }
 
-/// What a record says of a document, without its signature.
+/// The content of a document's record, without its signature.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Described<'d> {
     pub(super) decision: Decision,
@@ -46,7 +46,7 @@ pub(super) struct Described<'d> {
 }
 
 impl Described<'_> {
-    /// The record, with a signature of that many bytes that `put_signature` appends.
+    /// Encodes the record, with a signature of that many bytes, which `put_signature` appends.
     pub(super) fn encode(
         &self,
         signature_bytes: usize,
@@ -80,14 +80,14 @@ impl Record {
         document.encode(signature.len(), |bytes| bytes.extend_from_slice(signature))
     }
 
-    /// Reads a record, of which `number` is for the error.
+    /// Decodes a record; `number` is for the error.
     pub(super) fn decode(bytes: &[u8], number: u64) -> Result<Self> {
         let reason = || format!("the record of document {number} cannot be read");
         parsed(bytes).ok_or_else(|| Error::Contradiction { reason: reason() })
     }
 }
 
-/// Bytes of a neighbour: its number and its nearness.
+/// The bytes of a neighbour: its number and its nearness.
 const NEIGHBOR_BYTES: usize = 8 + 4;
 
 fn put_neighbor(bytes: &mut Vec<u8>, neighbor: Neighbor) {
@@ -147,7 +147,7 @@ mod tests {
         for decision in [Decision::Kept, Decision::Exact(5), near] {
             let (record, bytes) = (record(decision), record(decision).encode());
             assert_eq!(Record::decode(&bytes, 1).unwrap(), record);
-            // The signature is what is left, so its end may be cut; its length is compared where it is used.
+            // The signature is the rest, so its end may be cut; its length is compared where it is used.
             for length in 0..bytes.len() - record.signature.len() {
                 let error = Record::decode(&bytes[..length], 8).unwrap_err().to_string();
                 assert!(error.contains("the record of document 8 cannot be read"), "{error}");

@@ -1,4 +1,4 @@
-//! Many removals in one call against one call for each, and what they cost.
+//! Many removals in one call against one call for each, and their costs.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use super::*;
 use crate::Document;
 use crate::numbers::Numbers;
 
-/// Removes each id by a call of its own.
+/// Removes each id in a separate call.
 fn remove_singly(index: &mut Index, ids: &[&str]) -> Removed {
     let mut all = Removed::default();
     for id in ids {
@@ -23,7 +23,7 @@ fn remove_singly(index: &mut Index, ids: &[&str]) -> Removed {
     all
 }
 
-/// Two indexes of the same documents: one removes many in a call, and the other each by itself.
+/// Two indexes of the same documents: one removes many in one call, and the other each in a separate call.
 struct Twins {
     many: Index,
     singly: Index,
@@ -43,7 +43,7 @@ impl Twins {
         let removed = self.many.remove(ids).unwrap();
         let expected = remove_singly(&mut self.singly, ids);
         assert_eq!(removed.documents, expected.documents);
-        // To a batch an id that one before has removed is unknown, as to a second call.
+        // An id that an earlier batch removed is unknown to a later one, as to a second call.
         let mut unknown: Vec<&str> = Vec::new();
         for ids in ids.chunks(self.many.batch_documents) {
             unknown.extend(ids.iter().filter(|id| !self.live.contains(**id)));
@@ -67,7 +67,7 @@ impl Twins {
     }
 }
 
-/// Documents with ids of their own, of which some have texts of others.
+/// Creates documents with ids of their own, some with texts of others.
 fn drawn(numbers: &mut Numbers, texts: &[Document], round: usize) -> Vec<Document> {
     let count = 1 + numbers.below(60) as usize;
     let text = |it: u64| texts[it as usize].text.clone();
@@ -84,7 +84,7 @@ fn removals_of_many_leave_what_single_ones_leave_whatever_comes_between() {
         (3, (on_flash(), on_flash())),
     ] {
         let mut twins = Twins { many, singly, live: BTreeSet::new() };
-        // Batches of removals are short, so that a call has several.
+        // Batches of removals are short, so that a call takes several.
         twins.many.batch_documents = 16;
         let mut numbers = Numbers(seed);
         let texts = made(150, seed);
@@ -93,7 +93,7 @@ fn removals_of_many_leave_what_single_ones_leave_whatever_comes_between() {
             let live: Vec<String> = twins.live.iter().cloned().collect();
             let mut ids: Vec<&str> = Vec::new();
             for _ in 0..numbers.below(80) {
-                // Some come twice, and some are not there.
+                // Some occur twice, and some are absent.
                 match numbers.below(10) {
                     0 => ids.push("none"),
                     _ => ids.push(&live[numbers.below(live.len() as u64) as usize]),
@@ -121,7 +121,7 @@ fn unknown_and_repeated_ids_of_a_call_are_told_and_removed_once() {
     let ids = ["xd1", "none", "xd1", "xd2", "none", "xd1", "", "xd3"];
     let removed = index.remove(&ids).unwrap();
     assert_eq!(removed.documents, 3);
-    // To the second batch an id of the first is unknown, as to a second call.
+    // An id of the first batch is unknown to the second, as to a second call.
     assert_eq!(removed.unknown, ["none", "none", "xd1", ""]);
     assert_eq!(index.documents(), 37);
     assert_eq!(index.remove::<&str>(&[]).unwrap(), Removed::default());
@@ -136,7 +136,8 @@ fn a_document_of_the_text_of_a_removed_one_is_found_by_its_text_when_both_were_a
     let document = |id: &str, text: &str| Document::new(id, text);
     update(&mut index, &[document("a", text), document("b", near)], Repeats::Refuse).unwrap();
     index.remove(&["a"]).unwrap();
-    // What `b` was near has gone, so the same text is decided on again, and is the first of its text from now on.
+    // The document that `b` was near has been removed, so the same text is decided on again, and is the first of its
+    // text from now on.
     let found = update(&mut index, &[document("c", near)], Repeats::Refuse).unwrap();
     assert_eq!(found[0].1, Verdict::Kept);
     assert_eq!(index.remove(&["b"]).unwrap().documents, 1);
@@ -160,7 +161,7 @@ fn many_removals_share_reads_and_syncs() {
     let documents = made(4000, 7);
     update(&mut index, &documents, Repeats::Refuse).unwrap();
     let ids: Vec<&str> = documents.iter().map(|it| &it.id[..]).collect();
-    // What was added is on flash.
+    // The added documents are on flash.
     index.records.flush().unwrap();
     index.keys.flush().unwrap();
     index.alike.flush().unwrap();

@@ -1,4 +1,4 @@
-//! Documents go out by their ids, in batches.
+//! Removes documents by their ids, in batches.
 //!
 //! ```text
 //!   ids --keys: numbers--> records --> the state: these do not count     one sync: from here on they are gone
@@ -6,8 +6,8 @@
 //!                             '--> buckets, keys --> records --> the state: none is being removed
 //! ```
 //!
-//! All lookups and reads of a batch overlap. A record is read once, before the state changes, and says what is to be
-//! taken out of the other tables; after a crash the next opening reads it again.
+//! All lookups and reads of a batch overlap. A record is read once, before the state changes, and lists the entries to
+//! remove from the other tables; after a crash the next opening reads it again.
 
 use std::collections::BTreeSet;
 
@@ -18,42 +18,41 @@ use super::record::{Decision, Record};
 use super::{Index, id_hash, number_key, refused};
 use crate::Result;
 
-/// Bytes of the numbers of documents that are removed at a time, at most, as the state names them: it has to fit into
-/// the shortest segment of a value log that grows, 64 KiB.
+/// The most bytes of the numbers of documents removed at a time, as the state lists them: they must fit into the
+/// shortest segment of a value log that grows, 64 KiB.
 const REMOVING_BYTES: usize = 48 << 10;
 
-/// What a removal has done.
+/// The result of a removal.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Removed {
-    /// Documents that are no more in the index.
+    /// The number of removed documents.
     pub documents: u64,
-    /// Ids of which there was none.
+    /// The ids without a document.
     pub unknown: Vec<String>,
 }
 
-/// A document that leaves, and where else than in its record it is.
+/// A document under removal, and its places other than its record.
 struct Leaving {
     number: u64,
     decision: Decision,
     /// Its keys in the table of keys.
     keys: Vec<Hash>,
-    /// Its bucket keys; none for a document that is in no bucket.
+    /// Its bucket keys; empty for a document that is in no bucket.
     buckets: Vec<u64>,
 }
 
 impl Index {
-    /// Takes documents out of the index by their ids; no texts are needed. What was decided of others stays: a
-    /// duplicate of a document that has gone is still a duplicate. To have it decided on again, remove it too, and add
-    /// it.
+    /// Removes documents from the index by their ids; no texts are needed. Decisions on others stay: a duplicate of a
+    /// removed document is still a duplicate. To have it decided on again, remove it too, and add it.
     ///
     /// Documents count in batches of up to 4096, and many in one call cost far less than a call for each: the lookups
-    /// and reads of a batch overlap, and it shares its syncs. After an error or a crash the index is without those of
-    /// the batches before, and the same call removes the others. An id that comes twice is removed once, and is unknown
-    /// where it comes again in a later batch.
+    /// and reads of a batch overlap, and it shares its syncs. After an error or a crash the documents of the completed
+    /// batches are removed, and the same call removes the others. An id that occurs twice is removed once; in a later
+    /// batch it is unknown.
     ///
-    /// Costs three flash reads a document at most: of the key of its id, of where its record is, and its record; and a
-    /// fourth for one that was near another, of the key of its text. Pages that several documents of a batch need are
-    /// read once. Writes a removal in each table, and the state twice for a batch.
+    /// Costs at most three flash reads per document: of the key of its id, of the location of its record, and of its
+    /// record; and a fourth, of the key of its text, for a document that was near another. A page that several
+    /// documents of a batch need is read once. Writes a removal in each table, and the state twice per batch.
     ///
     /// # Errors
     /// A failed read or write, damage.
@@ -66,7 +65,7 @@ impl Index {
         Ok(removed)
     }
 
-    /// Documents that are removed at a time: as many as are added, if the state can name them.
+    /// Returns the number of documents removed at a time: as many as are added, if the state can list them.
     fn removed_max(&self) -> usize {
         let digits = self.state.next.checked_ilog10().unwrap_or(0) as usize + 1;
         self.batch_documents.min(REMOVING_BYTES / (digits + 1))
@@ -88,14 +87,14 @@ impl Index {
             *count = count.saturating_sub(1);
             next.removing.push(document.number);
         }
-        // From here on they do not count; what follows only takes them out of the tables.
+        // From here on they do not count; the rest only removes them from the tables.
         self.put_state(next)?;
         removed.documents += leaving.len() as u64;
         self.take_out(&leaving).inspect_err(|_| self.is_unsure = true)
     }
 
-    /// The documents with these ids that count, each once, in the order of their numbers; notes ids of which there is
-    /// none.
+    /// Returns the documents with these ids that count, each once, in the order of their numbers; notes ids without a
+    /// document.
     fn leaving<T: AsRef<str>>(&self, ids: &[T], removed: &mut Removed) -> Result<Vec<Leaving>> {
         let hashes: Vec<_> = ids.iter().map(|id| id_hash(id.as_ref())).collect();
         let numbers = self.numbers_of(&hashes)?;
@@ -112,8 +111,8 @@ impl Index {
         self.places_of(stored.collect())
     }
 
-    /// Where documents are, by their records. The table of keys is asked only for the texts of which another document
-    /// may be the first.
+    /// Returns the places of documents, by their records. Looks up in the table of keys only the texts whose first
+    /// document may be another.
     fn places_of(&self, stored: Vec<(u64, Record)>) -> Result<Vec<Leaving>> {
         let unsure = stored.iter().filter(|(_, record)| has_text(record).is_none());
         let unsure: Vec<Hash> = unsure.map(|(_, record)| record.text).collect();
@@ -133,7 +132,7 @@ impl Index {
         leaving.collect()
     }
 
-    /// Ends a removal that a crash has stopped. Doing it again changes nothing.
+    /// Ends an interrupted removal. Doing it again changes nothing.
     pub(super) fn finish_removal(&mut self) -> Result<()> {
         if self.state.removing.is_empty() {
             return Ok(());
@@ -145,7 +144,7 @@ impl Index {
         self.take_out(&leaving)
     }
 
-    /// Takes documents that do not count any more out of the tables, durably.
+    /// Removes documents that no longer count from the tables, durably.
     fn take_out(&mut self, leaving: &[Leaving]) -> Result<()> {
         let in_buckets = leaving.iter().filter(|it| !it.buckets.is_empty());
         let numbers: Vec<u64> = in_buckets.map(|it| it.number).collect();
@@ -155,7 +154,7 @@ impl Index {
         keys.into_iter().try_for_each(|key| self.keys.remove(key))?;
         self.alike.sync()?;
         self.keys.sync()?;
-        // Only a record says where else its document is, so it goes last.
+        // Only a record lists the other places of its document, so it goes last.
         leaving.iter().try_for_each(|it| self.records.remove(&number_key(it.number)))?;
         self.records.sync()?;
         let mut next = self.state.clone();
@@ -164,9 +163,9 @@ impl Index {
     }
 }
 
-/// Whether the key of a document's text has its number, as far as its record says. A kept document was the first of its
-/// text, and while it is there no other becomes that; one that was like an earlier text or near a document that has
-/// gone since may have been followed by another.
+/// Returns whether the key of a document's text has its number, as far as its record shows. A kept document was the
+/// first of its text, and while it exists no other becomes the first; a document that was like an earlier text, or near
+/// a document that has since been removed, may have been followed by another.
 fn has_text(record: &Record) -> Option<bool> {
     match record.decision {
         Decision::Kept => Some(true),

@@ -1,4 +1,4 @@
-//! What an index says of itself: its version, what near-duplicates are, and how many documents count.
+//! The state of an index: its version, its definition of near-duplicates, and the number of documents that count.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,31 +8,31 @@ use crate::{Error, Result, Shingling};
 /// The version of the index's content.
 const VERSION: u32 = 1;
 
-/// The word that tells an index from other tables.
+/// The word that distinguishes an index from other tables.
 const FORMAT: &str = "nandex-neardup";
 
-/// The state of an index, kept as JSON among the records, under a key that no record has. Replacing it is what makes a
-/// batch count: documents from `next` on are not there, whatever tables say.
+/// The state of an index, stored as JSON among the records, under a key that no record has. Replacing it makes a batch
+/// count: documents from `next` on do not exist, whatever the tables contain.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub(super) struct State {
     format: String,
     version: u32,
     /// How text becomes shingles.
     pub(super) shingling: Shingling,
-    /// From where on documents are near-duplicates, in the family's measure.
+    /// The threshold of near-duplicates, in the family's measure.
     pub(super) threshold: f64,
-    /// Cells next to its own that a lookup of a vector tries in each table; left out if there are none.
+    /// The number of cells next to its own that a lookup of a vector tries in each table; omitted if 0.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub(super) probes: u32,
     /// The number of the next document.
     pub(super) next: u64,
-    /// Documents that are there, by their decisions.
+    /// The numbers of existing documents, by decision.
     pub(super) counts: Counts,
-    /// Documents that count no more and may still be in tables.
+    /// Documents that no longer count and may still be in tables.
     pub(super) removing: Vec<u64>,
 }
 
-/// Documents by their decisions.
+/// The numbers of documents by decision.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Counts {
     pub(super) kept: u64,
@@ -54,7 +54,7 @@ impl State {
         }
     }
 
-    /// The same with that many probes.
+    /// Returns the same state with that many probes.
     pub(super) fn probing(self, probes: u32) -> Self {
         Self { probes, ..self }
     }
@@ -64,7 +64,7 @@ impl State {
         serde_json::to_vec(self).unwrap_or_default()
     }
 
-    /// Reads a state, and refuses one of another version.
+    /// Decodes a state, and rejects one of another version.
     pub(super) fn decode(bytes: &[u8]) -> Result<Self> {
         let unreadable = |error: serde_json::Error| {
             let reason = format!("its state cannot be read ({error}); restore a copy");
@@ -88,7 +88,7 @@ fn is_zero(number: &u32) -> bool {
     *number == 0
 }
 
-/// What every version has.
+/// The fields that every version has.
 #[derive(Deserialize)]
 struct Header {
     format: String,

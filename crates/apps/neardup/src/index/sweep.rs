@@ -1,4 +1,4 @@
-//! Power cuts after every operation of an index's life, and what the next opening finds.
+//! Power cuts after every operation of an index's life, and the state that the next opening finds.
 
 use std::sync::Arc;
 
@@ -11,10 +11,10 @@ use super::tests::{CONFIG, Verdicts, made, options, update};
 use super::*;
 use crate::Document;
 
-/// Documents of a batch, so that a step has some.
+/// The documents of a batch, few enough that a step has several batches.
 const BATCH: usize = 4;
 
-/// Of this many recoveries one is cut itself, at each operation of this many.
+/// One in this many recoveries is cut itself, at every operation of this many.
 const DEEPER: u64 = 40;
 const STRIDE: usize = 5;
 
@@ -53,20 +53,20 @@ fn limited(index: Index) -> Index {
     Index { batch_documents: BATCH, ..index }
 }
 
-/// What is done with an index.
+/// A step in the life of an index.
 #[derive(Clone, Debug)]
 enum Step {
     Add(std::ops::Range<usize>),
     Remove(Vec<usize>),
 }
 
-/// What there is before a step, and what it decides.
+/// The content before a step, and the decisions of the step.
 #[derive(Clone, Debug)]
 struct Life {
     documents: Vec<Document>,
-    /// Which are in the index.
+    /// The places of the documents in the index.
     has: Vec<usize>,
-    /// What was decided of each.
+    /// The decision on each.
     verdicts: Vec<(usize, Verdict)>,
 }
 
@@ -106,7 +106,7 @@ impl Life {
     }
 }
 
-/// Opens what a cut has left, looks at it, and does the rest of the step. Returns the cuts on the way.
+/// Opens the image after a cut, checks it, and does the rest of the step. Returns the cuts during that.
 fn survive(image: Image, step: &Step, (before, after): (&Life, &Life), story: &str) -> Vec<Cut> {
     let device = SimDevice::instant().with_image(image);
     device.record_cuts();
@@ -127,7 +127,7 @@ fn survive(image: Image, step: &Step, (before, after): (&Life, &Life), story: &s
     cuts
 }
 
-/// An index has exactly these documents, with these decisions, and finds each by its text.
+/// Checks that an index has exactly these documents, with these decisions, and finds each by its text.
 #[track_caller]
 fn check(index: &mut Index, (life, decided): (&Life, &[(usize, Verdict)]), story: &str) {
     assert_eq!(index.documents() as usize, life.has.len(), "{story}");
@@ -170,7 +170,7 @@ fn after_a_power_cut_at_any_operation_whole_batches_count_and_the_rest_can_be_do
     let device = SimDevice::instant();
     device.record_cuts();
     let mut index = create(Arc::new(device.clone()));
-    // What a cut leaves of an index that is not made yet is nobody's.
+    // The remains of an index that is not created yet are of no use.
     let _ = device.take_cuts();
     let mut life = Life { documents: made(36, 6), has: Vec::new(), verdicts: Vec::new() };
     let mut cuts = 0_u64;

@@ -1,4 +1,4 @@
-//! The volume of an index and its structures: what each is for, and its share of the RAM.
+//! The volume of an index and its structures: the purpose of each, and its share of the RAM.
 //!
 //! | structure | key | value | share |
 //! |---|---|---|---|
@@ -37,7 +37,7 @@ impl Tables {
         (family, stated): (&Family, &Stated),
         config: &IndexConfig,
     ) -> Result<Self> {
-        // Where the channels of the device are known, each table has channels of its own.
+        // If the channels of the device are known, each table has channels of its own.
         let channels = Channels::of(&volume.device().geometry());
         let alike =
             stated_on(neighbors(family, config)?.placed_on(&channels), stated, config)?.into();
@@ -46,7 +46,7 @@ impl Tables {
         Self::create_over(volume, (config, stated), alike)
     }
 
-    /// The same over this index of neighbours.
+    /// Creates the tables over this index of neighbours.
     pub(super) fn create_over(
         volume: &Volume,
         (config, stated): (&IndexConfig, &Stated),
@@ -67,7 +67,7 @@ impl Tables {
         Self::open_over(volume, (config, stated), alike)
     }
 
-    /// The same over this index of neighbours.
+    /// Opens the tables over this index of neighbours.
     pub(super) fn open_over(
         volume: &Volume,
         (config, stated): (&IndexConfig, &Stated),
@@ -82,13 +82,13 @@ const fn records(config: &IndexConfig) -> TablePlan {
     TablePlan::within(config.ram_bytes / 16 * 3, "neardup-records", DOCUMENTS_FIRST)
 }
 
-/// A document has two keys: of its id and of its text.
+/// The plan of the table of keys. A document has two keys: of its id and of its text.
 const fn keys(config: &IndexConfig) -> TablePlan {
     TablePlan::within(config.ram_bytes / 4, "neardup-keys", 2 * DOCUMENTS_FIRST)
 }
 
-/// The index of neighbours of a family. It refuses more documents than it is for: what it evicted would come back as
-/// new.
+/// Configures the index of neighbours of a family. It rejects more documents than its capacity: evicted ones would come
+/// back as new.
 pub(super) fn neighbors(family: &Family, config: &IndexConfig) -> Result<slicelsh::Config> {
     let asked = NeighborsRequirements {
         bucket_ids_max: config.bucket_ids_max,
@@ -100,15 +100,15 @@ pub(super) fn neighbors(family: &Family, config: &IndexConfig) -> Result<slicels
         let asked = NeighborsRequirements { ram_bytes: Some(ram_bytes), ..asked.clone() };
         slicelsh::Config::advised(&asked)
     };
-    // Where that is too little for the buffers, the filter has what they leave.
+    // If that is too little for the buffers, the filter takes the rest.
     let all = neighbors_bytes(config);
     Ok(advised(all - filter_bytes(config)).or_else(|_| advised(all))?)
 }
 
-/// The index of neighbours with the parameters that are stated.
+/// Configures the index of neighbours with the stated parameters.
 ///
 /// # Errors
-/// Those that are not the user's to state; parameters that do not work, or take too much RAM.
+/// Parameters that the user cannot set; invalid parameters, or those that take too much RAM.
 fn stated_on(
     made: slicelsh::Config,
     stated: &Stated,
@@ -123,7 +123,7 @@ fn stated_on(
     check_ram_of(&with, config).map(|()| with)
 }
 
-/// RAM of the index of neighbours with its filter, at most.
+/// The most RAM of the index of neighbours with its filter.
 const fn neighbors_bytes(config: &IndexConfig) -> u64 {
     config.ram_bytes / 16 * 7
 }
@@ -133,7 +133,7 @@ const fn filter_bytes(config: &IndexConfig) -> u64 {
     config.ram_bytes / 4
 }
 
-/// Refuses RAM that is too little for the buffers that the index was made with.
+/// Fails if the RAM is too little for the buffers that the index was created with.
 fn check_ram(alike: &AnyNeighbors, config: &IndexConfig) -> Result<()> {
     let made = alike.config();
     check_ram_of(made.of()?, config)
@@ -152,13 +152,13 @@ fn check_ram_of(made: &slicelsh::Config, config: &IndexConfig) -> Result<()> {
     Err(Error::option("ram_bytes", reason))
 }
 
-/// The length of the log, in bytes: what the index of neighbours works well with, and the tables' few updates.
+/// Returns the length of the log, in bytes: one that suits the index of neighbours, and the tables' few updates.
 pub(super) fn log_bytes((family, stated): (&Family, &Stated), config: &IndexConfig) -> Result<u64> {
     let neighbors_bytes = stated_on(neighbors(family, config)?, stated, config)?.log_bytes_best();
     Ok(tables::log_bytes(neighbors_bytes + config.ram_bytes / 32))
 }
 
-/// The options of the index of neighbours.
+/// Returns the options of the index of neighbours.
 fn neighbors_options(volume: &Volume, config: &IndexConfig) -> OpenOptions {
     let ram_bytes_max = Some(neighbors_bytes(config));
     OpenOptions {

@@ -1,12 +1,13 @@
-//! The decoders of an index's own bytes, for fuzzing. Each takes any bytes, and panics only if it breaks its laws.
+//! The decoders of an index's own bytes, for fuzzing. Each takes any bytes, and panics only if it breaks its
+//! invariants.
 
 use super::record::Record;
 use super::state::State;
 
-/// A record is refused, or is the same again when it is written.
+/// Decodes a record; a valid one must encode to the same bytes.
 ///
 /// # Panics
-/// If it is another one then.
+/// If the bytes differ.
 pub fn decode_record(bytes: &[u8]) {
     if let Ok(record) = Record::decode(bytes, 7) {
         let again = Record::decode(&record.encode(), 7);
@@ -14,10 +15,10 @@ pub fn decode_record(bytes: &[u8]) {
     }
 }
 
-/// A state is refused, or is the same again when it is written.
+/// Decodes a state; a valid one must encode to the same bytes.
 ///
 /// # Panics
-/// If it is another one then.
+/// If the bytes differ.
 pub fn decode_state(bytes: &[u8]) {
     if let Ok(state) = State::decode(bytes) {
         let again = State::decode(&state.encode());

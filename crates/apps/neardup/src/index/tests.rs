@@ -1,4 +1,4 @@
-//! Decisions against the slow way, over maps in RAM and over flash; what comes again, goes, and is odd.
+//! Decisions against the slow way, over maps in RAM and over flash; repeated, removed and unusual documents.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -55,7 +55,7 @@ pub(super) fn over_maps() -> Index {
     Index::begin(&volume, (&options(), family), (CONFIG, tables)).unwrap()
 }
 
-/// Texts of which some are equal to earlier ones, and some differ in a few words.
+/// Creates texts; some are equal to earlier ones, and some differ from them in a few words.
 pub(super) fn made(count: usize, seed: u64) -> Vec<Document> {
     let mut numbers = Numbers(seed);
     let mut texts: Vec<Vec<u64>> = Vec::new();
@@ -96,13 +96,13 @@ pub(super) fn update(
     Ok(found)
 }
 
-/// A signature and its bucket keys; nothing for a text without words.
+/// A signature and its bucket keys; `None` for a text without words.
 type SlowSketch = Option<(Vec<u32>, Vec<u64>)>;
 
-/// The slow way: all earlier documents are compared.
+/// The slow way: compares all earlier documents.
 #[derive(Default)]
 struct Slow {
-    /// Ids, texts, signatures and keys, and whether they are kept.
+    /// The documents with their signatures and keys, and whether each is kept.
     all: Vec<(Document, SlowSketch, Verdict)>,
     pairs: Vec<(String, String, u32)>,
 }
@@ -308,7 +308,7 @@ fn what_was_removed_is_new_when_it_comes_again() {
         assert_eq!(pairs, [], "no pair with a document that has gone");
         let again = update(&mut index, &documents[..1], Repeats::Refuse).unwrap();
         assert_eq!(again, [("a".to_owned(), Verdict::Kept)]);
-        // A text that was near a document that has gone is decided on again under another id.
+        // A text that was near a removed document is decided on again under another id.
         let other = [Document::new("d", documents[2].text.clone())];
         let found = update(&mut index, &other, Repeats::Refuse).unwrap();
         assert!(matches!(&found[0].1, Verdict::Removed(it) if it.id == "a"), "{found:?}");
@@ -475,7 +475,7 @@ fn a_million_equal_documents_are_one_and_its_duplicates() {
 fn one_percent_more_documents_cost_one_percent_more() {
     let counted = Arc::new(Counted::new(MemoryDevice::new()));
     let device: Arc<dyn Device> = Arc::clone(&counted) as Arc<dyn Device>;
-    // Without threads, so that what the first part leaves to do is not done in the second.
+    // Without threads, so that work of the first part is not postponed to the second.
     let threads = Threads::Inline;
     let volume_options = VolumeOptions {
         log_bytes: 16 << 20,
@@ -502,6 +502,6 @@ fn one_percent_more_documents_cost_one_percent_more() {
     };
     assert!(more_signatures as f64 <= 0.015 * signatures as f64, "{costs:?}");
     assert!(more_pages as f64 <= 0.015 * pages as f64, "{costs:?}");
-    // A record is read once for all documents of a batch, so the rate is that of small batches: about one for each.
+    // A record is read once for all documents of a batch, so the rate is that of small batches: about one per document.
     assert!(more_records <= 240, "{costs:?}");
 }

@@ -1,4 +1,4 @@
-//! Documents come in, and each is decided on: is it new?
+//! Documents come in, and the index decides whether each is new.
 
 use nandex::Table;
 use nandex_corpus::DocumentResult;
@@ -9,32 +9,32 @@ use super::record::{Decision, Neighbor};
 use super::{Index, number_key, refused};
 use crate::{Document, Result};
 
-/// Pairs that are kept of a document: the nearest of the earlier ones.
+/// The most pairs stored per document: those with the nearest earlier ones.
 pub const PAIRS_MAX: usize = 64;
 
-/// What happens to a document whose id is in the index already.
+/// The treatment of a document whose id is already in the index.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Repeats {
     /// It is an error.
     #[default]
     Refuse,
-    /// If its text is the same, its decision is given again, and nothing changes; an error if not. So a run that has
-    /// failed can be repeated.
+    /// If its text is the same, its decision is given again, and nothing changes; otherwise it is an error. So a failed
+    /// run can be repeated.
     Skip,
 }
 
-/// What a run has done.
+/// The result of a run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Updated {
-    /// Documents added.
+    /// The number of documents added.
     pub documents: u64,
-    /// Of these, new ones.
+    /// The number of new ones among these.
     pub kept: u64,
-    /// Of these, with a text equal to another one's.
+    /// The number of those with the text of another one.
     pub exact: u64,
-    /// Of these, near another one.
+    /// The number of those near another one.
     pub near: u64,
-    /// Documents that were there.
+    /// The number of documents that were already there.
     pub repeated: u64,
 }
 
@@ -43,39 +43,39 @@ pub struct Updated {
 pub struct Match {
     /// Its id.
     pub id: String,
-    /// How near it is, in the index's [`Measure`](crate::Measure).
+    /// The similarity or distance, in the index's [`Measure`](crate::Measure).
     pub estimate: f64,
-    /// Are the texts equal, byte for byte?
+    /// Whether the texts are equal, byte for byte.
     pub is_exact: bool,
 }
 
-/// What was decided of a document.
+/// The decision on a document.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Verdict {
     /// It is new.
     Kept,
     /// It is a duplicate of a kept one.
     Removed(Match),
-    /// It was a duplicate of a document that was taken out of the index since.
+    /// It was a duplicate of a document that has since been removed from the index.
     RemovedForGone,
 }
 
-/// A document's verdict, and where it is from.
+/// A document's verdict, and its source.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Outcome {
-    /// Is it new?
+    /// The decision on the document.
     pub verdict: Verdict,
-    /// Was the document in the index before?
+    /// Whether the document was in the index before.
     pub is_repeated: bool,
 }
 
 impl Index {
-    /// Adds documents, and calls `take` with each and what was decided of it, in their order.
+    /// Adds documents, and calls `take` with each document and the decision on it, in their order.
     ///
     /// Documents count in batches, and a batch as a whole; `take` is called when its batch counts. After an error or a
-    /// crash the index has the batches before, and none of the batch at hand; where `documents` has the error, also
-    /// those before it. The same run with [`Repeats::Skip`] then
-    /// gives the decisions of these again and adds the others.
+    /// crash the index has the previous batches, and none of the current batch; if the error came from `documents`, it
+    /// also has the documents before it. The same run with [`Repeats::Skip`] then repeats the decisions on these and
+    /// adds the others.
     ///
     /// # Errors
     /// Those of `documents` and of `take`, [`Error::Repeated`](crate::Error::Repeated),
@@ -166,7 +166,7 @@ impl Index {
         Ok(())
     }
 
-    /// What is said of a document of a batch that counts.
+    /// Returns the outcome of a document of a batch that counts.
     fn outcome(&self, batch: &Batch, place: usize) -> Outcome {
         let verdict = |decision| match decision {
             Decision::Kept => Verdict::Kept,

@@ -1,4 +1,4 @@
-//! Are candidates near? Their stored signatures say so.
+//! Checks by their stored signatures which candidates are near.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::Ordering::Relaxed;
@@ -12,16 +12,16 @@ use super::record::Decision;
 use crate::measure::{self, nearness_to_bytes};
 use crate::{Error, Result, Shingles};
 
-/// Records that are read at a time, about half a KiB each.
+/// The number of records read at a time, about half a KiB each.
 const RECORDS_MAX: usize = 4096;
 
-/// Lookups of cells next to a document's own that are made at a time: some MiB of keys and candidates.
+/// The number of lookups of neighbouring cells done at a time: some MiB of keys and candidates.
 const PROBES_AT_A_TIME: usize = 4096;
 
-/// Texts that are worth a thread: some hundred us of work.
+/// The number of texts that justify a thread: some hundred us of work.
 const SKETCHES_MIN: usize = 64;
 
-/// A document as buckets and records see it.
+/// A document in the form that buckets and records use.
 #[derive(Clone, Debug)]
 pub(super) struct Sketch {
     pub(super) signature: Signature,
@@ -37,11 +37,11 @@ pub(super) struct Verified {
     pub(super) name: String,
 }
 
-/// The candidates of a document, and the document itself.
+/// A document and its candidates.
 pub(super) type Candidates<'s> = (&'s Sketch, &'s [u64]);
 
 impl Index {
-    /// Computes sketches of texts.
+    /// Creates a computer of sketches of texts.
     pub(super) fn sketches(&self) -> Sketches<'_> {
         Sketches { index: self, shingles: Shingles::new(self.state.shingling), hashes: Vec::new() }
     }
@@ -59,18 +59,18 @@ impl Index {
         in_parts(texts, threads, sketch).into_iter().collect()
     }
 
-    /// The least nearness of two documents that are near.
+    /// Returns the least nearness of two near documents.
     pub(super) fn nearness_min(&self) -> u32 {
         measure::nearness_min(self.family(), self.state.threshold)
     }
 
-    /// What a nearness is in the family's measure.
+    /// Converts a nearness into the family's measure.
     pub(super) fn estimate(&self, nearness: u32) -> f64 {
         measure::estimate(self.family(), nearness)
     }
 
-    /// Adds to the candidates of each document those in the cells next to its own, where the family has cells. Of
-    /// documents that were inserted together, that may be later ones, and each itself.
+    /// Adds to the candidates of each document those in the cells next to its own, if the family has cells. Among
+    /// documents that were inserted together, these may include later ones and the document itself.
     pub(super) fn probe(&self, sketches: &[&Sketch], candidates: &mut [Vec<u64>]) -> Result<()> {
         let probes = self.state.probes as usize;
         if probes == 0 {
@@ -92,7 +92,8 @@ impl Index {
         Ok(())
     }
 
-    /// Which candidates of each document count and are near. Reads each record once for a few thousand candidates.
+    /// Returns the candidates of each document that count and are near. Reads each record once per some thousand
+    /// candidates.
     pub(super) fn verified(&self, all: &[Candidates<'_>]) -> Result<Vec<Vec<Verified>>> {
         let nearness_min = self.nearness_min();
         let mut verified = Vec::with_capacity(all.len());
@@ -119,7 +120,8 @@ impl Index {
         Ok(verified)
     }
 
-    /// How many documents of the first have few enough candidates together, and these. At least one document.
+    /// Returns how many of the first documents have few enough candidates together, and these candidates. At least one
+    /// document.
     fn next_group(&self, all: &[Candidates<'_>]) -> (usize, Vec<u64>) {
         let mut numbers = BTreeSet::new();
         let mut group = 0;
@@ -134,7 +136,7 @@ impl Index {
     }
 }
 
-/// Computes sketches; its memory is used again for the next text.
+/// Computes sketches; reuses its memory for the next text.
 pub(super) struct Sketches<'i> {
     index: &'i Index,
     shingles: Shingles,
@@ -142,10 +144,10 @@ pub(super) struct Sketches<'i> {
 }
 
 impl Sketches<'_> {
-    /// The sketch of a text; nothing if it has no shingles. A vector has always one.
+    /// Computes the sketch of a text; `None` if it has no shingles. A vector always has one.
     ///
     /// # Errors
-    /// A text that is no vector, where the family takes vectors.
+    /// A text that is not a vector, if the family takes vectors.
     pub(super) fn of(&mut self, text: &str) -> Result<Option<Sketch>> {
         let sketcher = &self.index.sketcher;
         let signature = match sketcher.family() {
@@ -160,7 +162,7 @@ impl Sketches<'_> {
                 if !self.hash(text, Scheme::Fast) {
                     return Ok(None);
                 }
-                // A shingle that comes twice has twice the weight.
+                // A shingle that occurs twice has twice the weight.
                 let features: Vec<(u64, u32)> = self.hashes.iter().map(|it| (*it, 1)).collect();
                 sketcher.of_features(&features)?
             }
@@ -171,7 +173,7 @@ impl Sketches<'_> {
         Ok(Some(Sketch { signature, keys }))
     }
 
-    /// Hashes the shingles of a text; are there any?
+    /// Hashes the shingles of a text, and returns whether there are any.
     fn hash(&mut self, text: &str, scheme: Scheme) -> bool {
         self.shingles.take(text);
         self.shingles.hash(scheme, &mut self.hashes);

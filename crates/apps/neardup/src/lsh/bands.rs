@@ -1,23 +1,23 @@
-//! Bucket keys of MinHash signatures as datasketch has them: a hash of each band's values.
+//! Bucket keys of MinHash signatures, as in datasketch: a hash of each band's values.
 
 use nandex::raw::store::hash::{HashKind, KeyHasher};
 
-/// What makes the bucket key of a band: XXH3 with the key 0, so that indexes can be merged. It is on flash.
+/// The hash of a band: XXH3 with the key 0, so that indexes can be merged. It is on flash.
 const BAND_HASH: KeyHasher = KeyHasher::new(HashKind::Xxh3, 0);
 
-/// How numbers of a signature become bands.
+/// The division of the numbers of a signature into bands.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct BandShape {
-    /// Numbers of a signature, 1 or more.
+    /// The numbers of a signature, 1 or more.
     pub row_values: usize,
-    /// Numbers of a band, 1 or more.
+    /// The numbers of a band, 1 or more.
     pub band_values: usize,
-    /// Bands of a signature: those that are in it from its beginning on.
+    /// The bands of a signature, from its beginning on.
     pub bands: usize,
 }
 
 impl BandShape {
-    /// Can there be such signatures?
+    /// Returns whether such signatures are possible.
     #[must_use]
     pub fn is_possible(self) -> bool {
         self.band_values > 0
@@ -25,8 +25,8 @@ impl BandShape {
             && self.band_values.checked_mul(self.bands).is_some_and(|it| it <= self.row_values)
     }
 
-    /// Adds a bucket key for each band of each signature; `numbers` has them one after the other. A key is the same for
-    /// numbers of any width.
+    /// Adds a bucket key for each band of each signature; `numbers` has them one after the other. A key does not depend
+    /// on the width of the numbers.
     pub fn add_keys<N: Copy + Into<u64>>(self, numbers: &[N], keys: &mut Vec<u64>) {
         let Self { row_values, band_values, bands } = self;
         let mut bytes = vec![0; 8 * band_values];

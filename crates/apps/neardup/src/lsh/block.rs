@@ -6,11 +6,11 @@ use nandex::{Error, Result};
 /// The version of a block.
 const VERSION: u8 = 3;
 
-/// Documents of a block, and bytes of their bucket keys, at most.
+/// The most documents of a block, and the most bytes of their bucket keys.
 const DOCUMENTS_MAX: u64 = 64;
 const KEY_BYTES_MAX: u64 = 4096;
 
-/// How many numbers share a block, if a document has a bucket key in each of that many tables: a power of two.
+/// Returns how many numbers share a block if a document has a bucket key in each of `tables` tables: a power of two.
 pub(super) const fn documents_of(tables: u32) -> u64 {
     let most = KEY_BYTES_MAX / (8 * tables as u64);
     match most {
@@ -20,14 +20,14 @@ pub(super) const fn documents_of(tables: u32) -> u64 {
     }
 }
 
-/// What an index keeps of a document.
+/// The stored data of a document.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Entry<'b> {
-    /// An earlier document of the same name, which is still there.
+    /// An earlier document of the same name that still exists.
     pub(super) earlier: Option<u64>,
     /// A bucket key of each table.
     pub(super) keys: &'b [u64],
-    /// What it is called.
+    /// Its name.
     pub(super) name: &'b [u8],
 }
 
@@ -45,7 +45,7 @@ impl NameList {
         self.ends.push(self.bytes.len() as u32);
     }
 
-    /// The name at an index.
+    /// Returns the name at an index.
     pub(super) fn get(&self, index: usize) -> &[u8] {
         let start = index.checked_sub(1).map_or(0, |before| self.ends[before] as usize);
         &self.bytes[start..self.ends[index] as usize]
@@ -55,7 +55,7 @@ impl NameList {
         self.ends.len()
     }
 
-    /// Bytes of all names.
+    /// Returns the bytes of all names.
     pub(super) fn bytes(&self) -> usize {
         self.bytes.len()
     }
@@ -66,34 +66,34 @@ impl NameList {
     }
 }
 
-/// The documents of a block that are there.
+/// The existing documents of a block.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Block {
     tables: usize,
     /// A bit for each number that has a document.
     present: u64,
-    /// A bit for each of them that has an earlier document of the same name.
+    /// A bit for each of these that has an earlier document of the same name.
     repeats: u64,
-    /// Of each of these, in order.
+    /// The earlier documents of these, in order.
     earlier: Vec<u64>,
-    /// Of each document, in order, as are names.
+    /// The bucket keys of each document, in order, as are names.
     keys: Vec<u64>,
     names: NameList,
 }
 
 impl Block {
-    /// A block without documents.
+    /// Creates a block without documents.
     pub(super) fn new(tables: usize) -> Self {
         let (earlier, keys, names) = (Vec::new(), Vec::new(), NameList::default());
         Self { tables, present: 0, repeats: 0, earlier, keys, names }
     }
 
-    /// Bucket keys of a document.
+    /// Returns the number of bucket keys of a document.
     pub(super) fn tables(&self) -> usize {
         self.tables
     }
 
-    /// Adds a document whose place is behind all that are there.
+    /// Adds a document whose place is behind all others.
     pub(super) fn push(&mut self, place: u32, entry: Entry<'_>) {
         assert!(self.present >> place == 0, "numbers of documents rise");
         self.present |= 1 << place;
@@ -105,47 +105,47 @@ impl Block {
         self.names.push(entry.name);
     }
 
-    /// The document at a place.
+    /// Returns the document at a place.
     pub(super) fn get(&self, place: u32) -> Option<Entry<'_>> {
         self.index_of(place).map(|index| self.entry(place, index))
     }
 
-    /// All documents with their places.
+    /// Returns all documents with their places.
     pub(super) fn entries(&self) -> impl Iterator<Item = (u32, Entry<'_>)> {
         self.places().enumerate().map(|(index, place)| (place, self.entry(place, index)))
     }
 
-    /// The places of all documents.
+    /// Returns the places of all documents.
     pub(super) fn places(&self) -> impl Iterator<Item = u32> {
         (0..u64::BITS).filter(|place| self.present >> place & 1 == 1)
     }
 
-    /// The bucket keys of all documents, a row for each.
+    /// Returns the bucket keys of all documents, a row for each.
     pub(super) fn rows(&self) -> impl Iterator<Item = &[u64]> {
         self.keys.chunks_exact(self.tables)
     }
 
-    /// The names of all documents.
+    /// Returns the names of all documents.
     pub(super) fn names(&self) -> impl Iterator<Item = &[u8]> {
         (0..self.names.ends.len()).map(|index| self.names.get(index))
     }
 
-    /// Which document in order is at a place.
+    /// Returns the index, in order, of the document at a place.
     pub(super) fn index_of(&self, place: u32) -> Option<usize> {
         rank(self.present, place)
     }
 
-    /// The name of the document of that index.
+    /// Returns the name of the document of that index.
     pub(super) fn name(&self, index: usize) -> &[u8] {
         self.names.get(index)
     }
 
-    /// Documents without an earlier one of the same name.
+    /// Returns the number of documents without an earlier one of the same name.
     pub(super) fn documents(&self) -> u64 {
         u64::from((self.present & !self.repeats).count_ones())
     }
 
-    /// Has a document an earlier one of the same name?
+    /// Returns whether any document has an earlier one of the same name.
     pub(super) fn may_repeat(&self) -> bool {
         self.repeats != 0
     }
@@ -156,7 +156,7 @@ impl Block {
         Entry { earlier, keys, name: self.names.get(index) }
     }
 
-    /// The same without the document at a place.
+    /// Returns the block without the document at a place.
     pub(super) fn without(&self, place: u32) -> Self {
         let mut others = Self::new(self.tables);
         let kept = self.entries().filter(|(other, _)| *other != place);
@@ -164,13 +164,13 @@ impl Block {
         others
     }
 
-    /// Bytes of RAM, without its own place.
+    /// Returns its bytes of RAM, without its own struct.
     pub(super) fn ram_bytes(&self) -> u64 {
         let numbers = self.earlier.capacity() + self.keys.capacity();
         (8 * numbers + 4 * self.names.ends.capacity() + self.names.bytes.capacity()) as u64
     }
 
-    /// Its bytes.
+    /// Encodes the block.
     pub(super) fn encode(&self) -> Vec<u8> {
         let documents = self.names.ends.len();
         let numbers = 2 + self.earlier.len() + self.keys.len();
@@ -185,10 +185,10 @@ impl Block {
         bytes
     }
 
-    /// Reads the block of that number, of an index with that many tables.
+    /// Decodes the block of that number, of an index with that many tables.
     ///
     /// # Errors
-    /// Bytes that are none.
+    /// Invalid bytes.
     pub(super) fn decode(bytes: &[u8], tables: usize, number: u64) -> Result<Self> {
         Self::parsed(bytes, tables).ok_or_else(|| Error::Config {
             field: "record",
@@ -223,7 +223,7 @@ impl Block {
     }
 }
 
-/// Where the document at a place is among those that are there.
+/// Returns the rank of the document at a place among the existing ones.
 fn rank(present: u64, place: u32) -> Option<usize> {
     let is_there = present.checked_shr(place)? & 1 == 1;
     is_there.then(|| (present & ((1 << place) - 1)).count_ones() as usize)

@@ -1,14 +1,15 @@
-//! The blocks that were asked for last, in a stated RAM.
+//! The most recently used blocks, in a stated RAM.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::block::Block;
 
-/// RAM of a block in addition to what it has: itself, places in the map and the queue, the allocator's part.
+/// RAM of a block in addition to its content: the block itself, its places in the map and the queue, the allocator's
+/// part.
 const BLOCK_BYTES: u64 = 256;
 
-/// Blocks, in a stated RAM. One that was asked for since it came stays when others go.
+/// Blocks, in a stated RAM. A block that was used since it came stays when others are evicted.
 #[derive(Debug)]
 pub(super) struct BlockCache {
     ram_bytes_max: u64,
@@ -18,10 +19,10 @@ pub(super) struct BlockCache {
 #[derive(Default, Debug)]
 struct Cached {
     blocks: HashMap<u64, CachedBlock>,
-    /// The blocks, those that came first at the front.
+    /// The blocks, the first to come at the front.
     queue: VecDeque<u64>,
     ram_bytes: u64,
-    /// How often a block has changed.
+    /// The number of changes of blocks.
     changes: u64,
 }
 
@@ -31,10 +32,10 @@ struct CachedBlock {
     was_asked: bool,
 }
 
-/// What the cache knew at a moment.
+/// The content of the cache at a moment.
 #[derive(Default)]
 pub(super) struct Known {
-    /// Each block, if it was there.
+    /// Each block, if it was cached.
     pub(super) blocks: Vec<Option<Arc<Block>>>,
     changes: u64,
 }
@@ -44,7 +45,7 @@ impl BlockCache {
         Self { ram_bytes_max, cached: Mutex::default() }
     }
 
-    /// The blocks of these numbers.
+    /// Returns the cached blocks of these numbers.
     pub(super) fn get_many(&self, blocks: &[u64]) -> Known {
         let mut cached = self.lock();
         let find = |block: &u64| {
@@ -56,7 +57,7 @@ impl BlockCache {
         Known { blocks, changes: cached.changes }
     }
 
-    /// Keeps what was read of blocks, unless one has changed since `known`.
+    /// Stores blocks that were read, unless one has changed since `known`.
     pub(super) fn note_read(&self, known: &Known, read: impl Iterator<Item = (u64, Arc<Block>)>) {
         let mut cached = self.lock();
         if cached.changes == known.changes {
@@ -64,7 +65,7 @@ impl BlockCache {
         }
     }
 
-    /// Keeps what was written to blocks.
+    /// Stores blocks that were written.
     pub(super) fn note_written(&self, written: impl Iterator<Item = (u64, Block)>) {
         let mut cached = self.lock();
         cached.changes += 1;

@@ -1,7 +1,7 @@
-//! The directory: which blocks of documents have a bucket key, and which have a name. It is in RAM alone.
+//! The directory: the blocks of documents by bucket key and by name. It is in RAM alone.
 //!
-//! It begins with one generation, and each full one is followed by a larger one, as far as the RAM goes. Documents have
-//! rising numbers, so the number says which generation has a document's buckets. A lookup asks all of them.
+//! It begins with one generation, and each full one is followed by a larger one, as far as the RAM suffices. Documents
+//! have rising numbers, so the number determines the generation of a document's buckets. A lookup searches all of them.
 
 use std::sync::{PoisonError, RwLock, RwLockReadGuard};
 
@@ -9,7 +9,7 @@ use nandex::{Error, Result};
 
 use super::generation::{Generation, Plan, Shape};
 
-/// How many more documents each generation is for than the one before.
+/// The capacity of each generation in documents, relative to the one before.
 const GROWTH: u64 = 4;
 
 /// Blocks by bucket keys and names of their documents.
@@ -20,7 +20,7 @@ pub(super) struct Directory {
     generations: RwLock<Vec<Generation>>,
 }
 
-/// Documents that come in: their numbers, rising, a row of bucket keys for each, and the hashes of their names.
+/// Incoming documents: their numbers, rising, a row of bucket keys for each, and the hashes of their names.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Listed<'l> {
     pub(super) numbers: &'l [u64],
@@ -29,7 +29,7 @@ pub(super) struct Listed<'l> {
 }
 
 impl Directory {
-    /// One for that many documents.
+    /// Creates a directory for that many documents.
     ///
     /// # Errors
     /// RAM that is too little for them.
@@ -37,8 +37,8 @@ impl Directory {
         Self::within(plan, ram_bytes_max, (documents, documents))
     }
 
-    /// One for documents with numbers below `next`, of which none are there yet. It is one generation if the RAM
-    /// suffices for that, and otherwise those that there were.
+    /// Creates an empty directory for documents with numbers below `next`. It is one generation if the RAM suffices for
+    /// that, and otherwise the previous generations.
     ///
     /// # Errors
     /// RAM that is too little for them.
@@ -57,28 +57,28 @@ impl Directory {
         if all.ram_bytes() <= ram_bytes_max { Ok(all) } else { Err(error) }
     }
 
-    /// One for as many documents as the RAM suffices for: those that are wanted, or fewer down to the least.
+    /// Creates a directory for as many documents as the RAM suffices for: `wanted`, or fewer down to `least`.
     fn within(plan: Plan, ram_bytes_max: u64, (wanted, least): (u64, u64)) -> Result<Self> {
         let first = Generation::new(plan, plan.within(ram_bytes_max, (0, wanted), least)?)?;
         Ok(Self { plan, ram_bytes_max, generations: RwLock::new(vec![first]) })
     }
 
-    /// What each generation is made for.
+    /// Returns the shapes of its generations.
     pub(super) fn shapes(&self) -> Vec<Shape> {
         self.generations().iter().map(Generation::shape).collect()
     }
 
-    /// RAM of all generations, in bytes.
+    /// Returns the RAM of all generations, in bytes.
     pub(super) fn ram_bytes(&self) -> u64 {
         self.generations().iter().map(Generation::ram_bytes).sum()
     }
 
-    /// Blocks that full buckets have left out.
+    /// Returns the number of blocks that full buckets have left out.
     pub(super) fn left_out(&self) -> u64 {
         self.generations().iter().map(Generation::left_out).sum()
     }
 
-    /// Puts documents into their buckets. Those that are there already stay as they are.
+    /// Puts documents into their buckets. Those already there stay unchanged.
     ///
     /// # Errors
     /// RAM that is too little for more.
@@ -89,7 +89,7 @@ impl Directory {
             self.begin_generation(listed.numbers)?;
         }
         match self.insert_by_numbers(listed) {
-            // More buckets begin at one place than chance puts there.
+            // More buckets begin at one place than chance explains.
             Err(Error::FilterFull { .. }) if !is_full => {
                 self.begin_generation(listed.numbers)?;
                 self.insert_by_numbers(listed)
@@ -98,7 +98,7 @@ impl Directory {
         }
     }
 
-    /// The same, each document into the generation of its number.
+    /// Does the same, each document into the generation of its number.
     fn insert_by_numbers(
         &self,
         Listed { mut numbers, mut keys, mut names }: Listed<'_>,
@@ -131,7 +131,7 @@ impl Directory {
         Ok(())
     }
 
-    /// Takes a document's block out of those buckets in which the block has no other document: see
+    /// Removes a document's block from those buckets in which the block has no other document: see
     /// [`Generation::remove`].
     ///
     /// # Errors
@@ -146,7 +146,7 @@ impl Directory {
         own.map_or(Ok(()), |it| it.remove((number, keys, name), has_other))
     }
 
-    /// The blocks that may have a document in a bucket of a row, each with the row's place, in order.
+    /// Returns the blocks that may have a document in a bucket of a row, each with the row's place, in order.
     pub(super) fn candidates(&self, keys: &[u64]) -> Vec<(u32, u64)> {
         let rows = (0..).zip(keys.chunks(self.plan.tables as usize));
         self.blocks(rows.flat_map(|(row, keys)| {
@@ -154,13 +154,13 @@ impl Directory {
         }))
     }
 
-    /// The blocks that may have a document of a name, each with the name's place, in order.
+    /// Returns the blocks that may have a document of a name, each with the name's place, in order.
     pub(super) fn named(&self, names: &[u64]) -> Vec<(u32, u64)> {
         let table = self.plan.tables.into();
         self.blocks((0..).zip(names).map(|(row, name)| (row, self.plan.place_of(table, *name))))
     }
 
-    /// The blocks that may have a document in a bucket of a table, each with 0, in order.
+    /// Returns the blocks that may have a document in a bucket of a table, each with 0, in order.
     pub(super) fn in_bucket(&self, table: usize, key: u64) -> Vec<(u32, u64)> {
         self.blocks([(0, self.plan.place_of(table as u64, key))].into_iter())
     }

@@ -2,8 +2,8 @@
 //!
 //! A quotient filter has a fingerprint for each bucket of each block: some bits of a hash of the bucket, and then the
 //! number of the block. So the blocks of a bucket are one range of fingerprints. All buckets of a document lead to its
-//! block, and so one read answers for all of them. A block proves what a fingerprint says: it may be that of another
-//! bucket. Names are the buckets of one more table.
+//! block, and so one read answers for all of them. The block decides whether a fingerprint is right: it may be that of
+//! another bucket. Names are the buckets of one more table.
 //!
 //! ```text
 //!   mix(table, bucket key)  ->   quotient . remainder . block - first block of the generation
@@ -11,8 +11,8 @@
 //! ```
 //!
 //! Invariants
-//! 1. A bucket of a document that is there has the document's block, or as many others as it takes. A name takes all.
-//! 2. A fingerprint is there once, however many documents of its block are in the bucket.
+//! 1. A bucket of an existing document has the document's block, or its maximum of other blocks. A name takes all.
+//! 2. Each fingerprint occurs once, however many documents of its block are in the bucket.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -26,44 +26,44 @@ use nandex::{Error, Result};
 use super::BUCKET_DOCUMENTS_MAX;
 use super::directory::Listed;
 
-/// The share of a full generation's slots that are in use.
+/// The used share of a full generation's slots.
 const FILL: f64 = 0.94;
 
-/// Bits of a bucket beyond those that tell tables and slots apart: the fewest, with which 100 queries of new documents
+/// Bits of a bucket beyond those that distinguish tables and slots: the fewest, with which 100 queries of new documents
 /// have 3 to 6 false-positive reads of a full generation, and the most, with which they have a sixteenth of these.
 const CHANCE_BITS_MIN: u32 = 4;
 const CHANCE_BITS_MAX: u32 = 8;
 
-/// Numbers of documents, at most.
+/// The most numbers of documents.
 pub(super) const NUMBERS_MAX: u64 = 1 << 40;
 
-/// How many fingerprints ahead memory is fetched.
+/// The number of fingerprints ahead for which memory is prefetched.
 const AHEAD: usize = 16;
 
-/// What all generations of an index have in common.
+/// The common parameters of all generations of an index.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Plan {
-    /// Bucket keys of a document.
+    /// The number of bucket keys of a document.
     pub(super) tables: u32,
-    /// Documents of a block.
+    /// The number of documents of a block.
     pub(super) block_documents: u64,
-    /// What keeps others from choosing bucket keys that share a place: a secret of the volume.
+    /// A secret of the volume, with which others cannot choose bucket keys that share a place.
     pub(super) seed: u64,
 }
 
-/// What a generation is made for. It is on flash.
+/// The capacity of a generation. It is on flash.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Shape {
     /// The number of the first document.
     pub(super) first: u64,
-    /// Numbers of documents.
+    /// The number of document numbers.
     pub(super) documents: u64,
-    /// Bits of a bucket beyond those that tell tables and slots apart.
+    /// The bits of a bucket beyond those that distinguish tables and slots.
     pub(super) chance_bits: u32,
 }
 
 impl Shape {
-    /// Are these the numbers of a generation?
+    /// Returns whether a generation can have these numbers.
     pub(super) fn is_possible(self) -> bool {
         let end = self.first.checked_add(self.documents);
         let has_documents = self.documents > 0 && end.is_some_and(|end| end <= NUMBERS_MAX);
@@ -72,8 +72,8 @@ impl Shape {
 }
 
 impl Plan {
-    /// The generation for documents from a number on that a RAM of that many bytes is best used by: half of it is
-    /// enough for one of the most bits, or all of it for one of the fewest bits, perhaps of fewer documents.
+    /// Returns the generation for documents from a number on that uses that many bytes of RAM best: one of the most
+    /// bits if it fits half of the RAM, or else one of the fewest bits, perhaps of fewer documents.
     ///
     /// # Errors
     /// If those are fewer than `least`.
@@ -100,7 +100,7 @@ impl Plan {
         }
     }
 
-    /// RAM of a generation, in bytes.
+    /// Returns the RAM of a generation, in bytes.
     fn ram_bytes(self, shape: Shape) -> Result<u64> {
         let slots = self.filter(shape)?;
         Ok((QuotientFilter::bytes_of(&slots) + size_of::<QuotientFilter>()) as u64)
@@ -113,7 +113,7 @@ impl Plan {
         quotient::Shape::new(universe, slots, Counts::One, self.entries(shape))
     }
 
-    /// Buckets that can be told apart.
+    /// Returns the universe of distinguishable buckets.
     fn buckets(self, shape: Shape) -> Result<Universe> {
         if !shape.is_possible() {
             let reason = format!("{}; give 1 to {NUMBERS_MAX}", shape.documents);
@@ -123,12 +123,12 @@ impl Plan {
         Ok(Universe::new(slots.saturating_mul(1 << self.remainder_bits(shape)))?)
     }
 
-    /// Bits of a bucket that its slot does not say.
+    /// Returns the bits of a bucket that its slot does not give.
     fn remainder_bits(self, shape: Shape) -> u32 {
         shape.chance_bits + self.tables.ilog2() + 1
     }
 
-    /// Bits of the rank of a block.
+    /// Returns the bits of the rank of a block.
     fn rank_bits(self, shape: Shape) -> u32 {
         let blocks =
             (shape.first + shape.documents) / self.block_documents - self.block(shape.first);
@@ -139,7 +139,7 @@ impl Plan {
         shape.documents.saturating_mul(u64::from(self.tables) + 1)
     }
 
-    /// Where a bucket of a table is, among all numbers. Names are the buckets of the table after the last.
+    /// Returns the place of a bucket of a table among all numbers. Names are the buckets of the table after the last.
     pub(super) fn place_of(self, table: u64, key: u64) -> u64 {
         place_in(table, key ^ self.seed)
     }
@@ -160,7 +160,7 @@ fn too_little(shape: Shape, needed: u64, found: u64) -> Error {
     }
 }
 
-/// Buckets of documents from a number on.
+/// The buckets of documents from a number on.
 #[derive(Debug)]
 pub(super) struct Generation {
     plan: Plan,
@@ -168,12 +168,12 @@ pub(super) struct Generation {
     buckets: Universe,
     rank_bits: u32,
     entries: RwLock<QuotientFilter>,
-    /// Blocks that full buckets have left out.
+    /// The number of blocks that full buckets have left out.
     left_out: AtomicU64,
 }
 
 impl Generation {
-    /// An empty generation.
+    /// Creates an empty generation.
     ///
     /// # Errors
     /// Numbers out of range.
@@ -184,22 +184,22 @@ impl Generation {
         Ok(Self { plan, shape, buckets, rank_bits, entries, left_out })
     }
 
-    /// What it is made for.
+    /// Returns its shape.
     pub(super) fn shape(&self) -> Shape {
         self.shape
     }
 
-    /// RAM that it takes, in bytes.
+    /// Returns its RAM, in bytes.
     pub(super) fn ram_bytes(&self) -> u64 {
         self.entries.read().unwrap_or_else(PoisonError::into_inner).ram_bytes() as u64
     }
 
-    /// Blocks that full buckets have left out.
+    /// Returns the number of blocks that full buckets have left out.
     pub(super) fn left_out(&self) -> u64 {
         self.left_out.load(Relaxed)
     }
 
-    /// Has it space for documents up to this number?
+    /// Returns whether it has space for documents up to this number.
     pub(super) fn has_space(&self, end: u64) -> bool {
         end <= self.shape.first + self.shape.documents
     }
@@ -236,8 +236,8 @@ impl Generation {
         Ok(())
     }
 
-    /// Takes a document's block out of those buckets in which the block has no other document. `has_other` says of
-    /// each table, and of names after them, whether it has.
+    /// Removes a document's block from those buckets in which the block has no other document. `has_other` gives for
+    /// each table, and for names after them, whether it has.
     ///
     /// # Errors
     /// None that is known.
@@ -255,8 +255,8 @@ impl Generation {
         Ok(())
     }
 
-    /// Adds the blocks that may have a document in a bucket, by its [place](Plan::place_of), with the row that stands
-    /// next to that, in any order.
+    /// Adds the blocks that may have a document in a bucket, by its [place](Plan::place_of), each with the row given
+    /// next to that place, in any order.
     pub(super) fn add_blocks(&self, places: &[(u32, u64)], found: &mut Vec<(u32, u64)>) {
         let first = |place: u64| self.buckets.of(place) << self.rank_bits;
         let entries = self.entries.read().unwrap_or_else(PoisonError::into_inner);
@@ -277,7 +277,7 @@ impl Generation {
         self.plan.tables as usize
     }
 
-    /// The fingerprint of each bucket of a document, and that of its name.
+    /// Returns the fingerprint of each bucket of a document, and that of its name.
     fn prints(&self, number: u64, keys: &[u64], name: u64) -> impl Iterator<Item = u64> {
         let rank = self.plan.block(number) - self.plan.block(self.shape.first);
         let buckets = (0..).zip(keys.iter().copied().chain([name]));
@@ -285,14 +285,14 @@ impl Generation {
         places.map(move |place| self.buckets.of(place) << self.rank_bits | rank)
     }
 
-    /// All fingerprints of the bucket of one.
+    /// Returns the range of all fingerprints of the bucket of one.
     fn range_of(&self, print: u64) -> Range<u64> {
         let bucket = print >> self.rank_bits;
         bucket << self.rank_bits..(bucket + 1) << self.rank_bits
     }
 }
 
-/// Where a bucket of a table is, among all numbers.
+/// Returns the place of a bucket of a table among all numbers.
 pub(super) fn place_in(table: u64, key: u64) -> u64 {
     mix(key ^ table.wrapping_mul(0x9e37_79b9_7f4a_7c15))
 }

@@ -1,5 +1,5 @@
-//! Documents by the bucket keys of their signatures, with any bytes as names: what `MinHashLSH` of datasketch is, on
-//! flash.
+//! An index of documents by the bucket keys of their signatures, with any bytes as names: the equivalent of
+//! `MinHashLSH` of datasketch, on flash.
 //!
 //! ```text
 //!   hashvalues, a row a document --bands--> a bucket key of 8 bytes for each band -.           .-> directory, in RAM
@@ -11,26 +11,27 @@
 //! | structure | key | value | RAM |
 //! |---|---|---|---|
 //! | `lsh-records` | number of a block | its records; and the state | 2 MiB, and 1/32 of the index's |
-//! | directory | bucket keys, hashes of names | blocks with such a document | 3 to 4 bytes a key |
+//! | directory | bucket keys, hashes of names | blocks with such a document | 3 to 4 bytes per key |
 //! | cache | number of a block | itself, if it was asked for | 1/16 of the index's |
 //!
 //! Single inserts wait in RAM until a thousand have come or a twentieth of a second has passed, and then go to the
-//! blocks together. All calls see them meanwhile.
+//! blocks together. All calls see them while they wait.
 //!
 //! Invariants
-//! 1. Blocks alone are believed. The directory says which may have a document, and an opening makes it of all blocks.
-//!    A document is in the directory before its block has it, and leaves it after.
-//! 2. Numbers rise and are never used twice: the state has durably one that is higher than all that were.
-//! 3. A block is written by the holder of the writer's lock only. The cache has its latest version.
-//! 4. A document waits, or its block has it, or both for a moment. So who looks at both looks first at those that
-//!    wait.
+//! 1. The blocks are authoritative. The directory names blocks that may have a document, and an opening rebuilds it
+//!    from all blocks. A document is in the directory before its block has it, and leaves the directory after its
+//!    block.
+//! 2. Numbers rise and are never reused: the state durably has one that is higher than all used ones.
+//! 3. Only the holder of the writer's lock writes a block. The cache has its latest version.
+//! 4. A document waits, or its block has it, or both for a moment. A reader of both therefore looks first at the
+//!    waiting ones.
 //!
 //! | operation | flash reads | flash writes |
 //! |---|---|---|
 //! | insert a new document | 1 for each 100 | its share of a block |
 //! | query of a new document | 3 to 6 for each 100, and generation | 0 |
 //! | query of a known one | 1 for each block that has a document of its buckets, unless that is cached | 0 |
-//! | is a name there? | 1, if it is | 0 |
+//! | look up a name | 1, if it exists | 0 |
 //! | remove a document | its block, twice | its block |
 //! | opening | all blocks | 0 |
 
@@ -72,55 +73,56 @@ use update::Writer;
 pub use update::{Inserted, NAME_BYTES_MAX, Repeats};
 use waiting::Waiting;
 
-/// How long documents wait, at most. Then the tables have them, which make them durable in a tenth of a second.
+/// The longest time that documents wait. Then the tables have them, which make them durable in a tenth of a second.
 const WAIT_MAX: Duration = Duration::from_millis(50);
 
 /// The name of the table of records.
 const RECORDS: &str = "lsh-records";
 
-/// Documents of a bucket that a query finds: its oldest. A bucket has as many blocks.
+/// The most documents of a bucket that a query finds: its oldest. A bucket has as many blocks.
 const BUCKET_DOCUMENTS_MAX: usize = 253;
 
-/// RAM of the table of records with few documents. With more it takes up to a 32nd of the index's.
+/// RAM of the table of records with few documents. With more documents it takes up to a 32nd of the index's.
 const RECORDS_BYTES: u64 = 2 << 20;
 
 /// The key of the state among the records.
 const STATE_KEY: &[u8] = b"state";
 
-/// What an index is made with and opened with.
+/// The options of the creation and the opening of an index.
 #[derive(Clone, Debug)]
 pub struct LshOptions {
     /// RAM of all its tables, in bytes.
     pub ram_bytes: u64,
-    /// Documents of its first generation. Each further one is for four times as many, and a query asks all of them.
+    /// The documents of its first generation. Each further one is for four times as many, and a query searches all of
+    /// them.
     pub documents: u64,
-    /// Bucket keys of a document, 1 or more.
+    /// The number of bucket keys of a document, 1 or more.
     pub tables: u32,
-    /// What its owner says of it. An index is opened with what it was made with.
+    /// A description by its owner. An index is opened with the one that it was created with.
     pub about: String,
 }
 
-/// What an index takes and has.
+/// The memory and the content of an index.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct LshStats {
-    /// Different names.
+    /// The number of different names.
     pub documents: u64,
     /// Bytes of RAM.
     pub ram_bytes: u64,
     /// Bytes of flash.
     pub flash_bytes: u64,
-    /// Generations of buckets.
+    /// The number of generations of buckets.
     pub generations: u64,
-    /// Blocks that full buckets have left out since the opening.
+    /// The number of blocks that full buckets have left out since the opening.
     pub dropped: u64,
 }
 
 /// An index of documents by bucket keys.
 ///
 /// All calls may come from any thread. Documents are durable some 150 ms after they came, or with [`sync`](Self::sync).
-/// After a crash a document is there with its name and all of its buckets, or not. Dropping the index saves it;
-/// [`close`](Self::close) also tells of a failure. Failures are those of the structures below it, so that a caller
-/// can tell too little RAM from a full device.
+/// After a crash a document is complete, with its name and all of its buckets, or absent. Dropping the index saves it;
+/// [`close`](Self::close) also reports failures. Failures are those of the structures below it, so that a caller can
+/// distinguish too little RAM from a full device.
 ///
 /// ```
 /// use nandex_neardup::lsh::{Inserted, LshIndex, LshOptions, Repeats};
@@ -139,7 +141,7 @@ pub struct LshIndex {
     saver: Option<Timer>,
 }
 
-/// What calls and the saver share.
+/// The state shared by calls and the saver.
 #[derive(Debug)]
 struct Core {
     options: LshOptions,
@@ -147,17 +149,17 @@ struct Core {
     records: LargeTable<AnyTable>,
     directory: Directory,
     blocks: BlockCache,
-    /// Documents that are in no table yet.
+    /// Documents that are not in a table yet.
     waiting: RwLock<Waiting>,
-    /// Held by whoever changes something.
+    /// Held during changes.
     writer: Mutex<Writer>,
 }
 
 impl LshIndex {
-    /// Opens the index of a file, or makes it; without a path it is in memory.
+    /// Opens the index of a file, or creates it; without a path it is in memory.
     ///
     /// # Errors
-    /// A file that is something else or in use, options that cannot work, too little RAM, a failed read or write.
+    /// A file that is something else or in use, invalid options, too little RAM, a failed read or write.
     pub fn create_or_open(path: Option<&Path>, options: LshOptions) -> Result<Self> {
         let log_bytes = log_bytes(options.ram_bytes / 32);
         let Some(path) = path else {
@@ -169,7 +171,7 @@ impl LshIndex {
             return Self::create_in(db.volume(), options);
         };
         if path.metadata().map_or(true, |found| found.len() == 0) {
-            // What cannot be made is refused before there is a file.
+            // An index that cannot be created fails before there is a file.
             let hasher = KeyHasher::new(HashKind::default(), 0);
             Directory::new(plan(hasher, &options), directory_bytes(&options), options.documents)?;
         }
@@ -180,7 +182,7 @@ impl LshIndex {
         }
     }
 
-    /// Makes an index in a volume that has none.
+    /// Creates an index in a volume that has none.
     ///
     /// # Errors
     /// As [`create_or_open`](Self::create_or_open); a volume with such structures.
@@ -196,10 +198,10 @@ impl LshIndex {
         Self::over(volume, options, (records, directory, state))
     }
 
-    /// Opens the index of a volume. It reads all records once, to make the buckets of them.
+    /// Opens the index of a volume. It reads all records once, to rebuild their buckets.
     ///
     /// # Errors
-    /// As [`create_or_open`](Self::create_or_open); other tables or another owner than it was made with.
+    /// As [`create_or_open`](Self::create_or_open); tables or an owner that differ from those of the creation.
     pub fn open_in(volume: &Volume, options: LshOptions) -> Result<Self> {
         let records = records(&options).open_records(volume, &Stated::default())?;
         let state = State::decode(records.get(STATE_KEY)?.as_deref())?;
@@ -232,7 +234,7 @@ impl LshIndex {
             Threads::Background => {
                 let (core, poison) = (Arc::clone(&core), Arc::clone(volume.poison()));
                 Some(Timer::start("nandex-lsh-save", WAIT_MAX, poison, move || {
-                    // A failure stays: the next call that needs the tables tells of it.
+                    // A failure stays: the next call that needs the tables reports it.
                     let _ = core.commit();
                     true
                 })?)
@@ -242,19 +244,19 @@ impl LshIndex {
         Ok(Self { core, saver })
     }
 
-    /// Bucket keys of a document.
+    /// Returns the number of bucket keys of a document.
     #[must_use]
     pub fn tables(&self) -> usize {
         self.core.tables()
     }
 
-    /// How many different names there are.
+    /// Returns the number of different names.
     #[must_use]
     pub fn documents(&self) -> u64 {
         self.core.lock_writer().documents()
     }
 
-    /// How the signatures are made, if [`set_scheme`](Self::set_scheme) has ever told it.
+    /// Returns how the signatures are made, if [`set_scheme`](Self::set_scheme) was ever called.
     #[must_use]
     pub fn scheme(&self) -> Option<String> {
         self.core.lock_writer().scheme().map(str::to_owned)
@@ -269,7 +271,7 @@ impl LshIndex {
         self.core.records.sync()
     }
 
-    /// What it takes and has.
+    /// Returns its memory and its content.
     #[must_use]
     pub fn stats(&self) -> LshStats {
         let core = &self.core;
@@ -299,11 +301,11 @@ impl LshIndex {
     }
 }
 
-/// Saves what waits. The tables save themselves.
+/// Saves the waiting documents. The tables save themselves.
 impl Drop for LshIndex {
     fn drop(&mut self) {
         drop(self.saver.take());
-        // Nobody can receive this error; what was synced is durable already.
+        // This error cannot be returned; everything synced is already durable.
         let _ = self.core.commit();
     }
 }
@@ -313,7 +315,7 @@ impl Core {
         self.options.tables as usize
     }
 
-    /// Documents of a block.
+    /// Returns the number of documents of a block.
     fn block_documents(&self) -> u64 {
         documents_of(self.options.tables)
     }
@@ -331,7 +333,7 @@ impl Core {
     }
 }
 
-/// What the directory of an index is made with.
+/// Returns the plan of the directory of an index.
 fn plan(hasher: KeyHasher, options: &LshOptions) -> Plan {
     Plan {
         tables: options.tables,
@@ -340,12 +342,12 @@ fn plan(hasher: KeyHasher, options: &LshOptions) -> Plan {
     }
 }
 
-/// RAM of blocks that were asked for, at most.
+/// Returns the most RAM of cached blocks.
 const fn cache_bytes(options: &LshOptions) -> u64 {
     options.ram_bytes / 16
 }
 
-/// The table of records: it takes the rest of the RAM as it grows.
+/// Returns the plan of the table of records: it takes the rest of the RAM as it grows.
 const fn records(options: &LshOptions) -> TablePlan {
     TablePlan {
         name: RECORDS,
@@ -355,7 +357,7 @@ const fn records(options: &LshOptions) -> TablePlan {
     }
 }
 
-/// RAM of the directory, at most.
+/// Returns the most RAM of the directory.
 const fn directory_bytes(options: &LshOptions) -> u64 {
     let others = RECORDS_BYTES + options.ram_bytes / 32 + cache_bytes(options);
     options.ram_bytes.saturating_sub(others)

@@ -1,4 +1,4 @@
-//! Lookups: which documents share a bucket, which names are there, what all documents are.
+//! Lookups: the documents that share a bucket, the existing names, and all documents.
 
 use std::collections::HashSet;
 use std::ops::Range;
@@ -13,23 +13,23 @@ use super::directory::Listed;
 use super::update::place_of;
 use super::{BUCKET_DOCUMENTS_MAX, Core, LshIndex};
 
-/// Blocks that a scan reads at a time.
+/// The number of blocks that a scan reads at a time.
 const SCANNED: u64 = 64;
 
-/// Bytes of a document of a block in RAM, in addition to its bucket keys: its name, and what was read.
+/// The bytes of RAM of a document of a block in addition to its bucket keys: its name, and the bytes read.
 const DOCUMENT_BYTES: u64 = 96;
 
-/// Blocks that a query reads at a time, as far as the RAM goes: fewer do not keep a device busy.
+/// The number of blocks that a query reads at a time, as far as the RAM suffices: fewer do not keep a device busy.
 const BLOCKS_AT_ONCE: (usize, usize) = (128, 1024);
 
 /// A document.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Record {
-    /// What it is called.
+    /// Its name.
     pub name: Vec<u8>,
     /// A bucket key of each table.
     pub keys: Vec<u64>,
-    /// Is there an earlier document of the same name?
+    /// Whether there is an earlier document of the same name.
     pub is_repeat: bool,
 }
 
@@ -43,20 +43,20 @@ impl Record {
 /// The names of the documents that share a bucket with each row of keys.
 #[derive(Default, Debug)]
 pub struct Found {
-    /// Row after row.
+    /// The names, row after row.
     names: NameList,
-    /// Where the names of each row end.
+    /// The end of the names of each row.
     ends: Vec<usize>,
 }
 
 impl Found {
-    /// How many rows there are.
+    /// Returns the number of rows.
     #[must_use]
     pub fn rows(&self) -> usize {
         self.ends.len()
     }
 
-    /// The names of a row, each once, in the order of their documents. None of a row that is not there.
+    /// Returns the names of a row, each once, in the order of their documents. A row that does not exist has no names.
     pub fn row(&self, row: usize) -> impl ExactSizeIterator<Item = &[u8]> {
         let start =
             row.checked_sub(1).map_or(0, |before| self.ends.get(before).copied().unwrap_or(0));
@@ -64,7 +64,7 @@ impl Found {
         (start..end).map(|index| self.names.get(index))
     }
 
-    /// Ends a row with these names: each once, if some may be there twice.
+    /// Ends a row with these names: each once, if `may_repeat` says that some occur twice.
     fn push_row(&mut self, names: &[&[u8]], may_repeat: bool) {
         let mut seen = HashSet::new();
         for name in names {
@@ -85,17 +85,17 @@ struct Blocks {
 }
 
 impl Blocks {
-    /// The block of that number, which is one of those that were asked for.
+    /// Returns the block of that number, which must be one of those requested.
     fn get(&self, number: u64) -> Option<&Block> {
         self.numbers.binary_search(&number).ok().map(|index| &*self.blocks[index])
     }
 
-    /// The number of the document at a place of a block.
+    /// Returns the number of the document at a place of a block.
     fn number_of(&self, block: u64, place: u32) -> u64 {
         block * self.block_documents + u64::from(place)
     }
 
-    /// The latest document of a block that has this name.
+    /// Returns the latest document of a block that has this name.
     fn latest(&self, number: u64, name: &[u8]) -> Option<u64> {
         let block = self.get(number)?;
         let place = block.places().enumerate().filter(|(index, _)| block.name(*index) == name);
@@ -103,10 +103,10 @@ impl Blocks {
     }
 }
 
-/// The number of a block, and its bytes, if it is there.
+/// The number of a block, and its bytes, if it exists.
 type BlockBytes = (u64, Option<Vec<u8>>);
 
-/// Blocks that the cache has, and bytes of the others, in order.
+/// Cached blocks, and the bytes of the others, in order.
 #[derive(Default)]
 struct Fetched {
     numbers: Vec<u64>,
@@ -114,7 +114,7 @@ struct Fetched {
     read: Vec<BlockBytes>,
 }
 
-/// Documents that wait and share a bucket with rows.
+/// Waiting documents that share a bucket with rows.
 #[derive(Default)]
 struct FoundWaiting {
     names: NameList,
@@ -130,7 +130,7 @@ impl FoundWaiting {
         self.numbers.contains(&number)
     }
 
-    /// The places of those of a row.
+    /// Returns the places of the documents of a row.
     fn of_row(&self, row: usize) -> Range<usize> {
         let end = |below: usize| self.places.partition_point(|(of, _)| (*of as usize) < below);
         end(row)..end(row + 1)
@@ -138,10 +138,10 @@ impl FoundWaiting {
 }
 
 impl LshIndex {
-    /// The names of the documents that share a bucket with each row of keys. The reads of all overlap.
+    /// Returns the names of the documents that share a bucket with each row of keys. The reads of all overlap.
     ///
     /// # Errors
-    /// Keys that are no whole rows, a failed read, damage.
+    /// Keys that are not whole rows, a failed read, damage.
     pub fn query_many(&self, keys: &[u64]) -> Result<Found> {
         let core = &self.core;
         let rows = keys.len() / core.tables();
@@ -162,16 +162,16 @@ impl LshIndex {
         if let [part] = &parts[..] {
             join(0, fetch(part)?)?;
         } else {
-            // The blocks of a part are read while those before are compared.
+            // The blocks of a part are read while the previous ones are compared.
             read_ahead(parts.iter().map(fetch), join)?;
         }
         Ok(found)
     }
 
-    /// The names of a bucket.
+    /// Returns the names of a bucket.
     ///
     /// # Errors
-    /// A failed read, damage; a table that is none.
+    /// A failed read, damage; an invalid table.
     pub fn bucket(&self, table: usize, key: u64) -> Result<Vec<Vec<u8>>> {
         let core = &self.core;
         core.commit()?;
@@ -187,7 +187,7 @@ impl LshIndex {
         Ok(names.take(BUCKET_DOCUMENTS_MAX).collect())
     }
 
-    /// The records of documents by their names; none for a name that is not there.
+    /// Returns the records of documents by their names; `None` for an absent name.
     ///
     /// # Errors
     /// A failed read, damage.
@@ -201,7 +201,7 @@ impl LshIndex {
         Ok(numbers.into_iter().map(|it| it.and_then(|_| records.next().flatten())).collect())
     }
 
-    /// Which names are there.
+    /// Returns which names exist.
     ///
     /// # Errors
     /// A failed read, damage.
@@ -211,7 +211,7 @@ impl LshIndex {
         Ok(found.iter().map(Option::is_some).collect())
     }
 
-    /// Some documents from a number on, in order, and from which number to go on; none at the end.
+    /// Returns some documents from a number on, in order, and the number to continue from; no documents at the end.
     ///
     /// # Errors
     /// A failed read, damage.
@@ -235,7 +235,7 @@ impl Core {
         self.volume.hasher().hash(name).place
     }
 
-    /// Blocks that a query has read at a time; while these are compared others are read.
+    /// Returns the number of blocks that a query reads at a time; while these are compared others are read.
     fn blocks_at_once(&self) -> usize {
         let document_bytes = 8 * u64::from(self.options.tables) + DOCUMENT_BYTES;
         let block_bytes = self.block_documents() * document_bytes;
@@ -243,7 +243,8 @@ impl Core {
         usize::try_from(blocks).unwrap_or(usize::MAX).clamp(BLOCKS_AT_ONCE.0, BLOCKS_AT_ONCE.1)
     }
 
-    /// Adds the names that are found for some rows: those of blocks by their numbers, and those that wait behind them.
+    /// Adds the names found for some rows: those of blocks by their numbers, and those of waiting documents behind
+    /// them.
     fn join(
         &self,
         blocks: &Blocks,
@@ -278,7 +279,7 @@ impl Core {
         }
     }
 
-    /// The documents that wait and share a bucket with a row.
+    /// Returns the waiting documents that share a bucket with a row.
     fn find_waiting(&self, keys: &[u64]) -> FoundWaiting {
         let mut found = FoundWaiting::default();
         let waiting = self.waiting();
@@ -299,7 +300,7 @@ impl Core {
         found
     }
 
-    /// The numbers of the latest documents that have these names.
+    /// Returns the numbers of the latest documents that have these names.
     pub(super) fn find(&self, hashes: &[u64], names: &[&[u8]]) -> Result<Vec<Option<u64>>> {
         let mut found: Vec<Option<u64>> = {
             let waiting = self.waiting();
@@ -316,19 +317,19 @@ impl Core {
             for (row, number) in candidates {
                 let row = *row as usize;
                 let latest = blocks.latest(*number, names[row]);
-                // Those that wait are later than all others.
+                // Waiting documents are later than all others.
                 found[row] = found[row].max(latest);
             }
         }
         Ok(found)
     }
 
-    /// Blocks by their numbers, which may be there several times. Each is read once, if the cache has it not.
+    /// Loads blocks by their numbers, which may occur several times. Each is read once, unless it is cached.
     fn load(&self, numbers: Vec<u64>) -> Result<Blocks> {
         self.decode(self.fetch(numbers)?)
     }
 
-    /// The same, but for what was read, which is to be decoded.
+    /// Does the same, but leaves the bytes read to be decoded.
     fn fetch(&self, mut numbers: Vec<u64>) -> Result<Fetched> {
         if numbers.is_empty() {
             return Ok(Fetched::default());
@@ -359,13 +360,13 @@ impl Core {
         Ok(Blocks { block_documents, numbers, blocks })
     }
 
-    /// The blocks of these numbers, if they are there.
+    /// Reads the blocks of these numbers, if they exist.
     pub(super) fn read_blocks(&self, numbers: &[u64]) -> Result<Vec<Option<Block>>> {
         let read = self.read_bytes(numbers.iter().copied())?.into_iter();
         read.map(|(number, bytes)| self.block_of(number, bytes)).collect()
     }
 
-    /// The numbers with the bytes of their blocks, if they are there.
+    /// Returns the numbers with the bytes of their blocks, if they exist.
     fn read_bytes(&self, numbers: impl Iterator<Item = u64>) -> Result<Vec<BlockBytes>> {
         let numbers: Vec<u64> = numbers.collect();
         if numbers.is_empty() {
@@ -380,7 +381,7 @@ impl Core {
         bytes.map(|bytes| Block::decode(&bytes, self.tables(), number)).transpose()
     }
 
-    /// The records of these documents, if they are there.
+    /// Returns the records of these documents, if they exist.
     fn read(&self, numbers: &[u64]) -> Result<Vec<Option<Record>>> {
         let block_documents = self.block_documents();
         let mut records = Vec::with_capacity(numbers.len());
@@ -411,7 +412,7 @@ impl Core {
         Ok((end, Vec::new()))
     }
 
-    /// Blocks from a number on, of those that are there.
+    /// Reads the existing blocks from a number on.
     fn read_some(&self, first: u64, count: u64) -> Result<Vec<(u64, Block)>> {
         let numbers: Vec<u64> = (first..first + count).collect();
         let read = self.read_blocks(&numbers)?;
@@ -419,7 +420,7 @@ impl Core {
         Ok(there.collect())
     }
 
-    /// Puts all documents into the directory, and counts them. Blocks are read while those before go in.
+    /// Puts all documents into the directory, and counts them. Blocks are read while the previous ones are inserted.
     pub(super) fn read_all(&self) -> Result<()> {
         let (end, block_documents) = (self.lock_writer().next(), self.block_documents());
         let count = self.blocks_at_once();
@@ -433,7 +434,7 @@ impl Core {
         Ok(())
     }
 
-    /// Puts the documents of blocks into the directory. Returns how many different names they have.
+    /// Puts the documents of blocks into the directory. Returns the number of their different names.
     fn list_blocks(&self, blocks: &[(u64, Block)]) -> Result<u64> {
         let block_documents = self.block_documents();
         let (mut numbers, mut keys, mut names) = (Vec::new(), Vec::new(), Vec::new());
@@ -447,10 +448,11 @@ impl Core {
     }
 }
 
-/// Candidates, and the rows of which they are all.
+/// Candidates, and the rows of which they are all the candidates.
 type Part<'c> = (&'c [(u32, u64)], Range<usize>);
 
-/// The candidates of some rows after others: of each part no more than that many, or those of one row. A part at least.
+/// Splits candidates into parts of consecutive rows: each part has at most `most` candidates, or those of one row. At
+/// least one part.
 fn parts_of(mut candidates: &[(u32, u64)], rows: usize, most: usize) -> Vec<Part<'_>> {
     let (mut parts, mut row) = (Vec::new(), 0);
     while let Some((next, _)) = candidates.get(most) {
@@ -467,20 +469,20 @@ fn parts_of(mut candidates: &[(u32, u64)], rows: usize, most: usize) -> Vec<Part
     parts
 }
 
-/// Takes what is read, with its place, while the next is being read by another thread.
+/// Processes what is read, with its place, while another thread reads the next.
 fn read_ahead<T: Send>(
     mut read: impl Iterator<Item = Result<T>> + Send,
     mut take: impl FnMut(usize, T) -> Result<()>,
 ) -> Result<()> {
     std::thread::scope(|scope| {
         let (sender, receiver) = sync_channel(1);
-        // Whoever takes them stops at the first failure.
+        // The consumer stops at the first failure.
         scope.spawn(move || while read.next().is_some_and(|next| sender.send(next).is_ok()) {});
         receiver.into_iter().enumerate().try_for_each(|(place, next)| take(place, next?))
     })
 }
 
-/// Is a document in a bucket of a row that has space for it?
+/// Returns whether a document is in a bucket of a row that has space for it.
 fn shares_bucket(document: &[u64], row: &[u64], in_buckets: &mut [usize]) -> bool {
     let mut is_found = false;
     for ((own, key), count) in document.iter().zip(row).zip(in_buckets) {

@@ -1,11 +1,11 @@
-//! What an index says of itself: JSON among its records.
+//! The state of an index: JSON among its records.
 
 use nandex::{Error, Result};
 use serde_json::{Value, json};
 
 use super::generation::{NUMBERS_MAX, Shape};
 
-/// The word that tells an index from other tables, and its version.
+/// The word that distinguishes an index from other tables, and its version.
 const FORMAT: &str = "nandex-lsh";
 const VERSION: u64 = 3;
 
@@ -16,11 +16,11 @@ pub(super) struct State {
     tables: u32,
     /// The number of the next document.
     pub(super) next: u64,
-    /// All numbers from here on were never used.
+    /// All numbers from here on are unused.
     pub(super) taken: u64,
-    /// What each generation of the directory is made for.
+    /// The shape of each generation of the directory.
     pub(super) generations: Vec<Shape>,
-    /// How the signatures are made, as the owner calls it, once that is known.
+    /// The owner's name for how the signatures are made, once that is known.
     pub(super) scheme: Option<String>,
 }
 
@@ -44,10 +44,10 @@ impl State {
         value.to_string().into_bytes()
     }
 
-    /// Reads a state.
+    /// Decodes a state.
     ///
     /// # Errors
-    /// None, or bytes that are none.
+    /// No bytes, or invalid ones.
     pub(super) fn decode(bytes: Option<&[u8]>) -> Result<Self> {
         let value = bytes.and_then(|bytes| serde_json::from_slice::<Value>(bytes).ok());
         value.as_ref().and_then(Self::parsed).ok_or_else(|| Error::Config {
@@ -74,10 +74,10 @@ impl State {
         })
     }
 
-    /// Refuses another index than was asked for.
+    /// Fails if the index is not the requested one.
     ///
     /// # Errors
-    /// One that was made with other parameters.
+    /// An index that was created with other parameters.
     pub(super) fn check(&self, about: &str, tables: u32) -> Result<()> {
         if self.about == about && self.tables == tables {
             return Ok(());

@@ -1,4 +1,4 @@
-//! Power cuts after every operation of an index's life, and what the next opening finds.
+//! Power cuts after every operation of an index's life, and the state that the next opening finds.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use super::tests::{Slow, options, queried, row, scanned};
 use super::*;
 use crate::numbers::Numbers;
 
-/// Of this many recoveries one is cut itself, at each operation of this many.
+/// One in this many recoveries is cut itself, at every operation of this many.
 const DEEPER: usize = 8;
 const STRIDE: usize = 4;
 
@@ -29,15 +29,15 @@ fn open(device: Arc<dyn Device>) -> LshIndex {
     LshIndex::open_in(&Volume::open(device, inline).unwrap(), options()).unwrap()
 }
 
-/// What is done with an index.
+/// A step in the life of an index.
 #[derive(Clone, Debug)]
 enum Step {
-    /// These documents come, one by one.
+    /// Adds these documents, one by one.
     Add(std::ops::Range<usize>),
-    /// These come as one batch.
+    /// Adds these as one batch.
     AddMany(std::ops::Range<usize>),
     Remove(std::ops::Range<usize>),
-    /// These go as one batch.
+    /// Removes these as one batch.
     RemoveMany(std::ops::Range<usize>),
     Sync,
 }
@@ -51,7 +51,7 @@ fn documents() -> Slow {
 impl Step {
     fn run(&self, index: &LshIndex, all: &Slow) {
         let insert = |names: &[&[u8]], keys: &[u64]| {
-            // A step that is done again finds some of its documents.
+            // A repeated step finds some of its documents.
             let known = index.contains_many(names).unwrap();
             if known.iter().all(|it| !it) {
                 index.insert_many(names, keys, Repeats::Refuse).unwrap();
@@ -87,7 +87,7 @@ impl Step {
         }
     }
 
-    /// The places of documents after the step, if those are there before it.
+    /// Returns the places of documents after the step, if those are present before it.
     fn after(&self, before: &[usize]) -> Vec<usize> {
         let mut after = before.to_vec();
         match self {
@@ -101,7 +101,7 @@ impl Step {
     }
 }
 
-/// Of these places, the documents that an index has: each is whole, in all of its buckets, or not there at all.
+/// Returns which documents of these places an index has: each is complete, in all of its buckets, or absent.
 #[track_caller]
 fn found(index: &LshIndex, all: &Slow, story: &str) -> Vec<usize> {
     let mut there = Vec::new();
@@ -123,7 +123,7 @@ fn found(index: &LshIndex, all: &Slow, story: &str) -> Vec<usize> {
     there
 }
 
-/// Opens what a cut has left, looks at it, and does the rest of the step. Returns the cuts on the way.
+/// Opens the image after a cut, checks it, and does the rest of the step. Returns the cuts during that.
 fn survive(image: Image, step: &Step, (durable, all): (&[usize], &Slow), story: &str) -> Vec<Cut> {
     let device = SimDevice::instant().with_image(image);
     device.record_cuts();
@@ -153,7 +153,7 @@ fn after_a_power_cut_at_any_operation_documents_are_whole_and_what_was_synced_is
         Step::Sync,
         Step::Remove(5..25),
         Step::Sync,
-        // More than the first generation takes.
+        // More than the capacity of the first generation.
         Step::AddMany(120..240),
         Step::Sync,
         Step::Add(240..250),
@@ -172,13 +172,13 @@ fn after_a_power_cut_at_any_operation_documents_are_whole_and_what_was_synced_is
     let device = SimDevice::instant();
     device.record_cuts();
     let index = create(Arc::new(device.clone()));
-    // What a cut leaves of an index that is not made yet is nobody's.
+    // The remains of an index that is not created yet are of no use.
     let _ = device.take_cuts();
     let (mut now, mut durable, mut cuts) = (Vec::new(), Vec::new(), 0);
     for step in &steps {
         step.run(&index, &all);
         now = step.after(&now);
-        // Removals that are not durable yet may be there.
+        // Documents whose removal is not durable yet may still exist.
         let certain: Vec<usize> = now.iter().copied().filter(|it| durable.contains(it)).collect();
         for cut in device.take_cuts() {
             for seed in [cuts as u64 % 2, 2 + cuts as u64] {

@@ -1,12 +1,13 @@
-//! The decoders of an index's own bytes, for fuzzing. Each takes any bytes, and panics only if it breaks its laws.
+//! The decoders of an index's own bytes, for fuzzing. Each takes any bytes, and panics only if it breaks its
+//! invariants.
 
 use super::block::Block;
 use super::state::State;
 
-/// A block is refused, or is the same again when it is written.
+/// Decodes a block; a valid one must encode to the same bytes.
 ///
 /// # Panics
-/// If it is another one then.
+/// If the bytes differ.
 pub fn decode_block(bytes: &[u8]) {
     if let Ok(block) = Block::decode(bytes, 3, 7) {
         let again = Block::decode(&block.encode(), 3, 7);
@@ -14,10 +15,10 @@ pub fn decode_block(bytes: &[u8]) {
     }
 }
 
-/// A state is refused, or is the same again when it is written.
+/// Decodes a state; a valid one must encode to the same bytes.
 ///
 /// # Panics
-/// If it is another one then.
+/// If the bytes differ.
 pub fn decode_lsh_state(bytes: &[u8]) {
     if let Ok(state) = State::decode(Some(bytes)) {
         let again = State::decode(Some(&state.encode()));

@@ -1,4 +1,4 @@
-//! The index against the slow way: names in a list, and every document compared.
+//! The index against the slow way: names in a list, and a comparison with every document.
 
 use std::sync::Arc;
 
@@ -28,7 +28,7 @@ fn in_memory() -> LshIndex {
 /// The slow way.
 #[derive(Clone, Default, Debug)]
 pub(super) struct Slow {
-    /// Names and bucket keys, in the order in which they came.
+    /// Names and bucket keys, in the order of their arrival.
     pub(super) documents: Vec<(Vec<u8>, Vec<u64>)>,
 }
 
@@ -71,7 +71,7 @@ pub(super) fn queried(index: &LshIndex, rows: &[u64]) -> Vec<Vec<Vec<u8>>> {
     (0..found.rows()).map(|row| found.row(row).map(<[u8]>::to_vec).collect()).collect()
 }
 
-/// All documents of an index, in order.
+/// Returns all documents of an index, in order.
 pub(super) fn scanned(index: &LshIndex) -> Vec<Record> {
     let (mut from, mut all) = (0, Vec::new());
     loop {
@@ -84,7 +84,7 @@ pub(super) fn scanned(index: &LshIndex) -> Vec<Record> {
     }
 }
 
-/// A row of keys, of which others have some too.
+/// Creates a row of keys, some of which other rows have too.
 pub(super) fn row(numbers: &mut Numbers) -> Vec<u64> {
     (0..TABLES).map(|_| numbers.below(150)).collect()
 }
@@ -103,7 +103,7 @@ fn check(index: &LshIndex, slow: &Slow, numbers: &mut Numbers) {
     assert_eq!(index.contains_many(&names).unwrap(), expected);
 }
 
-/// What only tables know.
+/// Checks the content of the tables.
 #[track_caller]
 fn check_tables(index: &LshIndex, slow: &Slow) {
     let all = scanned(index).into_iter().map(|it| (it.name, it.keys)).collect::<Vec<_>>();
@@ -122,7 +122,7 @@ fn name(numbers: &mut Numbers) -> Vec<u8> {
     numbers.below(3000).to_string().into_bytes()
 }
 
-/// One of the steps that an index can take, done the slow way too.
+/// Takes one of the possible steps of an index, also the slow way.
 fn step(index: &LshIndex, slow: &mut Slow, numbers: &mut Numbers) {
     let count = match numbers.below(10) {
         0..5 => 1,
@@ -130,7 +130,7 @@ fn step(index: &LshIndex, slow: &mut Slow, numbers: &mut Numbers) {
         6 => 64 + numbers.below(200),
         7 => return index.sync().unwrap(),
         8 => {
-            // Some come twice.
+            // Some occur twice.
             let names: Vec<Vec<u8>> = (0..numbers.below(200)).map(|_| name(numbers)).collect();
             let expected: Vec<bool> = names.iter().map(|name| slow.remove(name)).collect();
             let names: Vec<&[u8]> = names.iter().map(Vec::as_slice).collect();
@@ -293,7 +293,7 @@ fn threads_insert_and_query_together() {
     assert_eq!(index.documents(), 2400);
 }
 
-/// Pages that an index has read: of its records, and of their places.
+/// Returns the number of pages that an index has read: of its records, and of their places.
 fn reads(index: &LshIndex) -> (u64, u64) {
     let stats = index.core.records.stats();
     (stats.values.reads, stats.table.hit_reads + stats.table.miss_reads)
@@ -379,7 +379,7 @@ fn an_opening_knows_the_scheme_of_the_signatures() {
     let index = LshIndex::create_in(&volume, options()).unwrap();
     assert_eq!(index.scheme(), None);
     index.set_scheme("affine32").unwrap();
-    // It is durable at once.
+    // It is immediately durable.
     let crashed = MemoryDevice::from_image(device.image());
     index.insert_many(&[b"a"], &[1, 2, 3], Repeats::Refuse).unwrap();
     index.close().unwrap();

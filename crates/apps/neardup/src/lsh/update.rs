@@ -1,4 +1,4 @@
-//! Documents come in, one by one or in batches, and go.
+//! Insertions, one by one or in batches, and removals.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -13,54 +13,54 @@ use super::{Core, LshIndex, STATE_KEY};
 /// The longest name, in bytes.
 pub const NAME_BYTES_MAX: usize = 1 << 20;
 
-/// Bytes of names at which a block has no space for more, so that it stays a value.
+/// The bytes of names at which a block is full, so that it still fits a value.
 const BLOCK_NAME_BYTES_MAX: usize = 4 << 20;
 
-/// Documents that wait, at most, and from how many on a batch goes into blocks itself.
+/// The most documents that wait, and the size from which a batch goes directly into blocks.
 const WAITING_MAX: usize = 1024;
 const FEW: usize = 64;
 
-/// Blocks from which documents are removed at a time.
+/// The number of blocks from which documents are removed at a time.
 const BLOCKS_REMOVED: usize = 64;
 
-/// Numbers that are taken at a time: a sixteenth of those that were, within these bounds. A crash loses them.
+/// The number of numbers taken at a time: a sixteenth of those used, within these bounds. A crash loses them.
 const NUMBERS_TAKEN: (u64, u64) = (1 << 12, 1 << 16);
 
-/// What has become of new documents.
+/// The result of an insertion.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Inserted {
-    /// All are there.
+    /// All were inserted.
     All,
-    /// Those before this one are; its name is another document's.
+    /// Those before this one were inserted; its name is another document's.
     Before(usize),
 }
 
-/// What happens to a document whose name is there already.
+/// The treatment of a document whose name already exists.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Repeats {
-    /// It is refused.
+    /// It is an error.
     Refuse,
-    /// It is in its buckets in addition.
+    /// It is inserted in addition.
     Add,
 }
 
-/// What whoever changes the index knows.
+/// The state that changes of the index need.
 #[derive(Debug)]
 pub(super) struct Writer {
     state: State,
     /// Numbers of a block.
     block_documents: u64,
-    /// Bytes of the names of the block that the next document comes into.
+    /// The bytes of the names of the block that the next document goes into.
     name_bytes: usize,
-    /// The latest block that was written, and its number.
+    /// The latest written block, and its number.
     last: (u64, Block),
     /// All documents with numbers below this one are in their buckets.
     listed: u64,
-    /// Different names.
+    /// The number of different names.
     documents: u64,
 }
 
-/// Documents on their way into blocks.
+/// Documents to be put into blocks.
 struct Batch<'b> {
     numbers: &'b [u64],
     hashes: &'b [u64],
@@ -69,13 +69,13 @@ struct Batch<'b> {
     earlier: &'b [Option<u64>],
 }
 
-/// How many documents may wait. Where each acknowledgement is durable, none do.
+/// Returns how many documents may wait. If each acknowledgement must be durable, none do.
 pub(super) fn waiting_max(volume: &Volume) -> usize {
     if volume.durability() == Durability::Always { 1 } else { WAITING_MAX }
 }
 
 impl Writer {
-    /// What follows a state. A block that an earlier process has begun is left as it is.
+    /// Creates the writer of a state. A block that an earlier process has begun is left unchanged.
     pub(super) fn new(mut state: State, tables: u32) -> Self {
         let block_documents = documents_of(tables);
         state.next = state.next.next_multiple_of(block_documents);
@@ -87,12 +87,12 @@ impl Writer {
         self.documents
     }
 
-    /// All documents have numbers below this one.
+    /// Returns the number that exceeds those of all documents.
     pub(super) fn next(&self) -> u64 {
         self.state.next
     }
 
-    /// How the signatures are made, if that is known.
+    /// Returns how the signatures are made, if that is known.
     pub(super) fn scheme(&self) -> Option<&str> {
         self.state.scheme.as_deref()
     }
@@ -101,7 +101,7 @@ impl Writer {
         self.documents = documents;
     }
 
-    /// The number of the next document, whose name has that many bytes.
+    /// Returns the number of the next document, whose name has that many bytes.
     fn take_number(&mut self, name_bytes: usize) -> u64 {
         if self.name_bytes + name_bytes > BLOCK_NAME_BYTES_MAX {
             self.state.next = self.state.next.next_multiple_of(self.block_documents);
@@ -114,7 +114,8 @@ impl Writer {
         self.state.next - 1
     }
 
-    /// The blocks that a batch changes, with their numbers. The first may be the last that was written, with more.
+    /// Returns the blocks that a batch changes, with their numbers. The first may be the last written one, with more
+    /// documents.
     fn blocks(&self, batch: &Batch<'_>) -> Vec<(u64, Block)> {
         let tables = self.last.1.tables();
         let mut blocks = Vec::new();
@@ -136,24 +137,24 @@ impl Writer {
     }
 }
 
-/// The block of a document, and its place there.
+/// Returns the block of a document, and its place there.
 pub(super) fn place_of(number: u64, block_documents: u64) -> (u64, u32) {
     (number / block_documents, (number % block_documents) as u32)
 }
 
-/// A document that has left its block, and not the directory yet.
+/// A document that has left its block but not yet the directory.
 struct Unlisted {
     number: u64,
     hash: u64,
     keys: Vec<u64>,
     /// An earlier document of the same name.
     earlier: Option<u64>,
-    /// For each table, and at last for the names: whether a document that is still in the block has the same.
+    /// For each table, and finally for the names: whether a document still in the block has the same.
     has_other: Vec<bool>,
 }
 
 impl Unlisted {
-    /// Takes a document out of a block, if the block has it.
+    /// Removes a document from a block, if the block has it.
     fn of(block: &mut Block, place: u32, (number, hash): (u64, u64)) -> Option<Self> {
         let rest = block.without(place);
         let entry = block.get(place)?;
@@ -167,12 +168,12 @@ impl Unlisted {
 }
 
 impl LshIndex {
-    /// Adds documents, in their order, as if one by one: `keys` has a row for each. Few are in their blocks some
-    /// time later, and a failure may be that of documents that came before: they wait until it can be done.
+    /// Adds documents, in their order, as if one by one: `keys` has a row for each. Small batches reach their blocks
+    /// some time later, and a failure may be that of documents that came before: they wait until it can be done.
     ///
     /// # Errors
-    /// Names that are too long, too little RAM for more, no space, a failed read or write: of a batch of many nothing
-    /// is there then.
+    /// Names that are too long, too little RAM for more, no space, a failed read or write: a large batch is then not
+    /// inserted at all.
     pub fn insert_many(&self, names: &[&[u8]], keys: &[u64], repeats: Repeats) -> Result<Inserted> {
         let core = &self.core;
         core.check_rows(names.len(), keys)?;
@@ -211,7 +212,7 @@ impl LshIndex {
         Ok(if count == names.len() { Inserted::All } else { Inserted::Before(count) })
     }
 
-    /// Takes out the documents of a name, and tells whether there was one.
+    /// Removes the documents of a name, and returns whether there was one.
     ///
     /// # Errors
     /// A failed read or write.
@@ -219,13 +220,13 @@ impl LshIndex {
         Ok(self.remove_many(&[name])?[0])
     }
 
-    /// Takes out the documents of each name, and returns which names had one; of equal names the first.
+    /// Removes the documents of each name, and returns which names had one; of equal names the first.
     ///
     /// Costs the lookups of [`contains_many`](Self::contains_many), which overlap, and then a read and a write of each
-    /// block that has some of the documents, however many of them it has. After a crash some names may be gone.
+    /// block that has some of the documents, however many. After a crash some of the documents may be removed.
     ///
     /// # Errors
-    /// A failed read or write; some names may be gone then.
+    /// A failed read or write; some of the documents may be removed then.
     pub fn remove_many(&self, names: &[&[u8]]) -> Result<Vec<bool>> {
         let core = &self.core;
         let mut writer = core.lock_writer();
@@ -245,7 +246,7 @@ impl LshIndex {
         Ok(removed)
     }
 
-    /// Notes durably how the signatures are made, as their owner calls it.
+    /// Durably notes the owner's name for how the signatures are made.
     ///
     /// # Errors
     /// A failed write or sync.
@@ -260,7 +261,7 @@ impl LshIndex {
 }
 
 impl Core {
-    /// Lets documents wait, in their order. `there` has the numbers of documents of the same names.
+    /// Queues documents, in their order. `there` has the numbers of documents of the same names.
     fn insert_few(
         &self,
         writer: &mut Writer,
@@ -270,7 +271,7 @@ impl Core {
     ) -> Result<Inserted> {
         let waiting_max = waiting_max(&self.volume);
         for (index, (name, hash)) in names.iter().zip(hashes).enumerate() {
-            // One of the same name may have come with this call.
+            // A document of the same name may have come with this call.
             let newer = if index > 0 { self.waiting().number_of(*hash, name) } else { None };
             let earlier = newer.or(there[index]);
             if earlier.is_some() && repeats == Repeats::Refuse {
@@ -291,7 +292,7 @@ impl Core {
         Ok(Inserted::All)
     }
 
-    /// Puts the documents that wait into blocks. After a failure they wait on.
+    /// Puts the waiting documents into blocks. After a failure they continue to wait.
     pub(super) fn commit(&self) -> Result<()> {
         self.commit_locked(&mut self.lock_writer())
     }
@@ -326,7 +327,7 @@ impl Core {
         self.write_blocks(writer, blocks)
     }
 
-    /// Writes blocks, of which the last may get more documents.
+    /// Writes blocks; the last one may get more documents.
     fn write_blocks(&self, writer: &mut Writer, blocks: Vec<(u64, Block)>) -> Result<()> {
         let encode = |(number, block): &(u64, Block)| (number.to_le_bytes(), block.encode());
         let encoded: Vec<_> = blocks.iter().map(encode).collect();
@@ -339,7 +340,7 @@ impl Core {
         Ok(())
     }
 
-    /// Takes documents, with the hashes of their names, out of their blocks; returns the earlier ones of the same
+    /// Removes documents, with the hashes of their names, from their blocks; returns the earlier ones of the same
     /// names.
     fn remove_documents(
         &self,
@@ -377,7 +378,7 @@ impl Core {
         Ok(earlier)
     }
 
-    /// Sees to it that all numbers that were given are durably taken.
+    /// Ensures that all assigned numbers are durably taken.
     fn take_numbers(&self, writer: &mut Writer) -> Result<()> {
         let state = &mut writer.state;
         if state.next <= state.taken {
@@ -393,7 +394,7 @@ impl Core {
         self.records.sync()
     }
 
-    /// Makes everything durable, and gives back the numbers that no document has.
+    /// Makes everything durable, and returns the unused numbers.
     pub(super) fn finish(&self) -> Result<()> {
         let mut writer = self.lock_writer();
         self.commit_locked(&mut writer)?;
@@ -404,7 +405,7 @@ impl Core {
         self.put_state(&writer.state)
     }
 
-    /// Puts documents into the directory, but for those that are there since an earlier try.
+    /// Puts documents into the directory, except for those that an earlier attempt inserted.
     fn list(&self, writer: &mut Writer, batch: &Batch<'_>) -> Result<()> {
         let known = batch.numbers.partition_point(|number| *number < writer.listed);
         let Some(last) = batch.numbers[known..].last() else { return Ok(()) };

@@ -1,12 +1,12 @@
 //! Documents that wait for the tables: single inserts, gathered into batches.
 //!
-//! A batch shares locks, entries of the log and records, so it costs a fraction of what its documents would cost one by
-//! one. Those that wait are found by their names and buckets like others.
+//! A batch shares locks, entries of the log and records, so it costs a fraction of the single inserts. Waiting
+//! documents are found by their names and buckets like others.
 
 use super::block::NameList;
 use super::generation::place_in;
 
-/// What is known of a document that comes in.
+/// The known data of an incoming document.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct NewDocument<'d> {
     pub(super) name: &'d [u8],
@@ -17,7 +17,7 @@ pub(super) struct NewDocument<'d> {
     pub(super) earlier: Option<u64>,
 }
 
-/// The documents that wait.
+/// The waiting documents.
 #[derive(Debug)]
 pub(super) struct Waiting {
     tables: usize,
@@ -32,7 +32,7 @@ pub(super) struct Waiting {
 }
 
 impl Waiting {
-    /// None, with space for that many.
+    /// Creates an empty queue, with space for that many documents.
     pub(super) fn new(tables: usize, documents_max: usize) -> Self {
         Self {
             tables,
@@ -54,7 +54,7 @@ impl Waiting {
         self.numbers.is_empty()
     }
 
-    /// Bytes of RAM, approximately.
+    /// Returns the bytes of RAM, approximately.
     pub(super) fn ram_bytes(&self) -> u64 {
         let numbers = self.numbers.capacity() + self.hashes.capacity() + self.keys.capacity();
         (8 * (numbers + 2 * self.earlier.capacity()) + self.names.bytes()) as u64
@@ -74,7 +74,7 @@ impl Waiting {
         self.names.push(document.name);
     }
 
-    /// The latest document of that name.
+    /// Returns the latest document of that name.
     pub(super) fn number_of(&self, hash: u64, name: &[u8]) -> Option<u64> {
         let mut chain = self.by_name.chain(hash);
         let found = chain.find(|at| self.hashes[*at] == hash && self.names.get(*at) == name);
@@ -104,12 +104,12 @@ impl Waiting {
     }
 }
 
-/// Chains of entries that share a place, counted in the order in which they came.
+/// Chains of entries that share a place, counted in the order of their arrival.
 #[derive(Debug)]
 struct Chains {
     /// The latest entry of each chain, counted from 1; 0 for none.
     heads: Vec<u32>,
-    /// The entry before each in its chain, likewise.
+    /// The entry before each in its chain, counted the same way.
     links: Vec<u32>,
 }
 
@@ -128,7 +128,7 @@ impl Chains {
         self.heads[head] = self.links.len() as u32;
     }
 
-    /// The entries of a place and others, the latest first.
+    /// Returns the entries of a place and others, the latest first.
     fn chain(&self, place: u64) -> impl Iterator<Item = usize> + '_ {
         let at = |link: u32| (link as usize).checked_sub(1);
         std::iter::successors(at(self.heads[self.head_of(place)]), move |it| at(self.links[*it]))

@@ -1,12 +1,12 @@
-//! In which words two texts differ.
+//! The words in which two texts differ.
 
-/// Words that are compared; what follows is cut off.
+/// The number of words compared; the rest is cut off.
 const WORDS_MAX: usize = 400;
 
-/// A run of words, and whether the other text has it at this place too.
+/// A run of words, and whether the other text also has it at this place.
 pub(super) type Part = (String, bool);
 
-/// Both texts in parts, by the longest common sequence of words.
+/// Splits both texts into parts, by the longest common sequence of words.
 pub(super) fn parts(left: &str, right: &str) -> (Vec<Part>, Vec<Part>) {
     let words = |text: &str| -> Vec<String> {
         text.split_whitespace().take(WORDS_MAX).map(str::to_owned).collect()
@@ -28,7 +28,7 @@ pub(super) fn parts(left: &str, right: &str) -> (Vec<Part>, Vec<Part>) {
     (joined(&left, &in_left), joined(&right, &in_right))
 }
 
-/// The length of the longest common sequence of all ends of both.
+/// Returns the length of the longest common sequence of all ends of both.
 fn common(left: &[String], right: &[String]) -> Vec<Vec<u16>> {
     let mut lengths = vec![vec![0; right.len() + 1]; left.len() + 1];
     for a in (0..left.len()).rev() {
@@ -43,7 +43,7 @@ fn common(left: &[String], right: &[String]) -> Vec<Vec<u16>> {
     lengths
 }
 
-/// Neighbouring words of a kind as one part.
+/// Joins neighbouring words of a kind into one part.
 fn joined(words: &[String], are_common: &[bool]) -> Vec<Part> {
     let mut parts: Vec<Part> = Vec::new();
     for (word, is_common) in words.iter().zip(are_common) {

@@ -1,4 +1,4 @@
-//! The figures as one self-contained page: inline style and drawings, no scripts, nothing fetched.
+//! Renders the figures as one self-contained page: inline style and drawings, no scripts, nothing fetched.
 
 use std::fmt::{self, Write};
 
@@ -10,12 +10,12 @@ use super::difference::parts;
 use super::{Example, IndexSummary};
 use crate::Measure;
 
-/// How words that only one of two texts has are shown, and texts next to each other.
+/// The style of words that only one of two texts has, and of texts next to each other.
 const STYLE: &str = ".texts{display:grid;grid-template-columns:1fr 1fr;gap:1rem}.texts p{margin:0;overflow-wrap:anywhere}\
                      .texts del,.texts ins{text-decoration:none;border-bottom:2px solid currentColor;font-weight:600}\n";
 
-/// One HTML page that shows the figures, for a browser at any width, light or dark. Ids and texts are escaped, and the
-/// page forbids itself to load or run anything. About 20 KiB, and the texts.
+/// Returns one HTML page with the figures, for a browser at any width, light or dark. Ids and texts are escaped, and
+/// the page forbids itself to load or run anything. About 20 KiB, and the texts.
 #[must_use]
 pub fn html(summary: &IndexSummary) -> String {
     let mut out = String::new();
@@ -56,7 +56,7 @@ fn write_page(out: &mut String, summary: &IndexSummary) -> fmt::Result {
     )
 }
 
-/// From where on documents are near.
+/// Describes the threshold.
 fn near(summary: &IndexSummary) -> String {
     let threshold = summary.threshold;
     match summary.measure {
@@ -145,7 +145,7 @@ fn write_clusters(out: &mut String, summary: &IndexSummary) -> fmt::Result {
     out.write_str("</table></div>\n</section>\n")
 }
 
-/// Clusters by their sizes: each below 4, and then by powers of two.
+/// Returns the numbers of clusters by size: each below 4, and then by powers of two.
 fn cluster_rows(summary: &IndexSummary) -> Vec<(String, u64)> {
     let mut groups: Vec<(u64, u64)> = Vec::new();
     for (size, clusters) in &summary.cluster_sizes {

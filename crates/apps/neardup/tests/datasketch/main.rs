@@ -1,9 +1,9 @@
 //! The same signatures, bands and candidates as datasketch, and the same signatures as rensa.
 //!
-//! The test writes what it has found, and `compare.py` and `compare_rensa.py` compare it with what these libraries make
-//! of the same shingles, rensa in both of its ways: up to 0.4 and from 0.5 on. It needs python3 with its venv module,
-//! and the network when it runs first; it fails where they are missing. The file that `NANDEX_NEARDUP_TEXTS` names, if
-//! it is set, gives more texts, one in each line:
+//! The test writes its results, and `compare.py` and `compare_rensa.py` compare them with the results of these
+//! libraries for the same shingles; rensa in both of its ways: up to 0.4 and from 0.5 on. It needs python3 with its
+//! venv module, and the network in its first run; it fails if they are missing. If `NANDEX_NEARDUP_TEXTS` is set, the
+//! file that it names gives more texts, one per line:
 //!
 //! `NANDEX_NEARDUP_TEXTS=paragraphs.txt cargo test --release -p nandex-neardup --test datasketch -- --nocapture`
 #![forbid(unsafe_code)]
@@ -24,14 +24,14 @@ use nandex::{AnyNeighbors, NeighborsRequirements, Volume, VolumeOptions, slicels
 use nandex_neardup::{Shingles, Shingling};
 use serde_json::json;
 
-/// Ids of a bucket, at most: what an index can have.
+/// The most ids of a bucket that an index can have.
 const BUCKET_IDS_MAX: u32 = 253;
 
-/// The libraries that are compared with.
+/// The libraries to compare with.
 const DATASKETCH: python::Packages =
     python::Packages { name: "datasketch-venv", wanted: "datasketch>=2,<3", module: "datasketch" };
 
-/// Those of rensa, and what cases of them are called.
+/// The packages of rensa, and the names of their cases.
 const RENSA: [(python::Packages, &str); 2] = [
     (python::Packages { name: "rensa-venv", wanted: "rensa>=0.4,<0.5", module: "rensa" }, "rensa"),
     (
@@ -40,7 +40,7 @@ const RENSA: [(python::Packages, &str); 2] = [
     ),
 ];
 
-/// A generator of numbers: the same each time.
+/// A deterministic generator of numbers.
 struct Numbers(u64);
 
 impl Numbers {
@@ -51,7 +51,7 @@ impl Numbers {
     }
 }
 
-/// Texts of which two in five are earlier ones with some words changed.
+/// Creates texts; two in five are earlier ones with some words changed.
 fn made(count: usize) -> Vec<String> {
     let mut numbers = Numbers(1);
     let mut texts: Vec<Vec<String>> = Vec::new();
@@ -78,7 +78,7 @@ fn made(count: usize) -> Vec<String> {
     texts.into_iter().map(|words| words.join(" ")).collect()
 }
 
-/// The shingles of different texts that have some.
+/// Returns the shingles of different texts that have some.
 fn shingled(texts: impl Iterator<Item = String>) -> Vec<Vec<String>> {
     let mut seen = HashSet::new();
     let mut shingles = Shingles::new(Shingling::default());
@@ -103,7 +103,7 @@ fn signatures(family: &Family, shingles: &[Vec<String>]) -> Vec<Signature> {
     shingles.iter().map(|it| sketcher.of_hashes(&hashes(it)).unwrap()).collect()
 }
 
-/// The candidates of each document among all, from an index on flash.
+/// Returns the candidates of each document among all, from an index on flash.
 fn candidates(folder: &Path, family: &Family, signatures: &[Signature]) -> Vec<Vec<u64>> {
     let asked = NeighborsRequirements {
         bucket_ids_max: BUCKET_IDS_MAX,
@@ -142,7 +142,7 @@ fn write_case(folder: &Path, name: &str, family: &Family, shingles: &[Vec<String
         Scheme::DatasketchAffine => ("affine32", "datasketch"),
         Scheme::Rensa => ("rensa", "rensa"),
         Scheme::RensaBuckets => ("rensa", "rensa-0.5"),
-        Scheme::Fast => panic!("nobody else has our scheme"),
+        Scheme::Fast => panic!("no other library has this scheme"),
     };
     let path = folder.join(format!("{name}.{kind}.jsonl"));
     let mut out = BufWriter::new(File::create(path).unwrap());
@@ -166,7 +166,7 @@ fn write_shingles(folder: &Path, name: &str, shingles: &[Vec<String>]) {
     out.flush().unwrap();
 }
 
-/// What we take for thresholds, permutations and weights.
+/// Writes the bands chosen for thresholds, permutations and weights.
 fn write_bands(folder: &Path) {
     let mut out = BufWriter::new(File::create(folder.join("bands.jsonl")).unwrap());
     let mut write = |threshold: f64, permutations: u32, false_positives: f64| {

@@ -1,19 +1,19 @@
-//! Pythons of their own with datasketch and with rensa, made once in the folder of build products.
+//! Separate Pythons with datasketch and with rensa, created once in the folder of build products.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-/// What an environment has, as wheels: nothing is compiled.
+/// The content of an environment, as wheels: nothing is compiled.
 pub struct Packages {
     /// Its folder.
     pub name: &'static str,
-    /// The package, and which versions.
+    /// The package, and its versions.
     pub wanted: &'static str,
-    /// The module that it has.
+    /// The module of the package.
     pub module: &'static str,
 }
 
-/// The program of the environment. It is made at the first call, which needs the network.
+/// Returns the program of the environment. It is created at the first call, which needs the network.
 pub fn python(packages: &Packages) -> PathBuf {
     let Packages { name, wanted, module } = packages;
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
@@ -34,7 +34,7 @@ pub fn python(packages: &Packages) -> PathBuf {
     program
 }
 
-/// Runs a command to its end, and fails with all it printed and the hint if it fails.
+/// Runs a command to its end; if it fails, fails with its output and the hint.
 pub fn run(command: &mut Command, hint: &str) -> Output {
     let output = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}; {hint}"));
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
