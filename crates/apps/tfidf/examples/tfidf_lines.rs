@@ -1,5 +1,5 @@
-//! Writes the TF-IDF matrix of a text file, with a document in each line, and how long each step took. Without a matrix
-//! it only counts.
+//! Writes the TF-IDF matrix of a text file, with a document in each line, and prints the duration of each step. Without
+//! a matrix it only counts.
 //!
 //! `cargo run --release -p nandex-tfidf --example tfidf_lines -- texts.txt index.nandex matrix.npz 1 3`
 

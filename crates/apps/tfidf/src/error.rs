@@ -1,4 +1,4 @@
-//! What can stop a run, with the place and the remedy.
+//! The errors of a run, each with the place and the remedy.
 
 use std::io;
 use std::path::Path;
@@ -6,43 +6,43 @@ use std::path::Path;
 /// The result of a run or one of its parts.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// What can stop a run.
+/// An error of a run.
 #[derive(thiserror::Error, Debug)]
 #[non_exhaustive]
 pub enum Error {
     /// A table of the index failed.
     #[error("the index: {0}")]
     Index(#[from] nandex::Error),
-    /// The volume of the index failed, or holds what it should not.
+    /// The volume of the index failed, or has unexpected content.
     #[error("the index's file: {0}")]
     Volume(#[from] nandex::raw::store::Error),
     /// The file of the index cannot be used.
     #[error("the index's file: {0}")]
     Device(#[from] nandex::raw::device::Error),
     /// No space is left for the blocks of terms, or for new counting tables. The index has the batches of documents
-    /// before the one that found none, and goes on with those.
+    /// before the one that did not fit, and continues with those.
     #[error("no space for more terms: {0}")]
     NoSpace(#[source] nandex::Error),
-    /// An option that cannot work.
+    /// An invalid option.
     #[error("{field}: {reason}")]
     Options {
-        /// Which option.
+        /// The name of the option.
         field: &'static str,
-        /// What is wrong with it, and what would do.
+        /// The fault of the value, and a value that would work.
         reason: String,
     },
     /// A document that cannot be read, or a file that cannot be read or written.
     #[error(transparent)]
     Input(#[from] nandex_corpus::Error),
-    /// A term that is too long to be kept.
+    /// A term that is too long to be stored.
     #[error(
-        "document {document}: a term of {found} bytes, and at most {bytes_max} are kept; look whether the document is \
-         text, or take shorter n-grams"
+        "document {document}: a term of {found} bytes, and at most {bytes_max} are kept; check whether the document is \
+         text, or use shorter n-grams"
     )]
     TermTooLong {
         /// The document.
         document: String,
-        /// Bytes of the term.
+        /// The bytes of the term.
         found: usize,
         /// The most bytes of a term.
         bytes_max: usize,
@@ -55,7 +55,7 @@ pub enum Error {
     Repeated {
         /// The document.
         document: String,
-        /// Whether the text is the same.
+        /// States whether the text is the same.
         difference: &'static str,
     },
     /// A document to be removed that is not in the index.
@@ -65,7 +65,7 @@ pub enum Error {
     NotAdded {
         /// The document.
         document: String,
-        /// Whether the id is unknown or the text differs.
+        /// States whether the id is unknown or the text differs.
         reason: &'static str,
     },
     /// An index of another analysis of text.
@@ -79,28 +79,27 @@ pub enum Error {
         /// The analysis of the other.
         found: String,
     },
-    /// A file that is no index of this kind, or of a version that this program does not know.
-    #[error("this is no TF-IDF index that can be read: {reason}")]
+    /// A file that is not an index of this kind, or of a version that this program does not know.
+    #[error("this is not a readable TF-IDF index: {reason}")]
     NoIndex {
         /// What was expected, what was found, and what to do.
         reason: String,
     },
-    /// A change whose commit failed, so that only opening the index again tells whether it counts.
+    /// A change whose commit failed, so that only reopening the index shows whether it counts.
     #[error(
-        "an earlier change of this index failed while it was made durable; open the index again, which tells whether it \
-         counts"
+        "an earlier change of this index failed while it was made durable; open the index again to see whether it counts"
     )]
     Unsure,
-    /// Counts that no run can have left.
+    /// Counts that no run can have written.
     #[error("the index contradicts itself: {reason}; build it again, or restore a copy")]
     Contradiction {
         /// What was expected, and what was found.
         reason: String,
     },
-    /// No term is left for the matrix.
+    /// There is no term for the matrix.
     #[error("no terms: {reason}")]
     NoTerms {
-        /// Why there are none, and what to do.
+        /// The reason, and the remedy.
         reason: String,
     },
     /// A vector whose numbers the output cannot hold.
@@ -123,7 +122,7 @@ impl Error {
         move |source| Self::Input(nandex_corpus::Error::Scratch { action, source })
     }
 
-    /// The refusal of an option.
+    /// The error of an invalid option.
     pub(crate) fn option(field: &'static str, reason: impl Into<String>) -> Self {
         Self::Options { field, reason: reason.into() }
     }

@@ -1,21 +1,21 @@
 //! TF-IDF of collections whose vocabulary is bigger than RAM, with scikit-learn's numbers.
 //!
-//! This is the application of the counting hash tables in "Hash in a Flash": how often each term occurs is kept in
-//! tables on flash, whatever the vocabulary, in a fixed amount of RAM. The results are those of scikit-learn's
-//! `TfidfVectorizer`, which holds everything in RAM: the same terms, the same columns, and values that differ by less
-//! than a millionth.
+//! This is the application of the counting hash tables in "Hash in a Flash": the counts of each term are in tables on
+//! flash, whatever the vocabulary, in a fixed amount of RAM. The results are those of scikit-learn's `TfidfVectorizer`,
+//! which holds everything in RAM: the same terms, the same columns, and values that differ by less than a millionth.
 //!
 //! 1. [`documents`] reads texts from folders, lines, JSON lines and Parquet, one at a time.
-//! 2. A [`Corpus`] is the index. [`Corpus::update`] adds documents, [`Corpus::remove`] takes some back, and
-//!    [`Corpus::merge`] takes in another index.
+//! 2. A [`Corpus`] is the index. [`Corpus::update`] adds documents, [`Corpus::remove`] removes some, and
+//!    [`Corpus::merge`] merges another index into it.
 //! 3. A [`Model`] is the index with its columns. A second pass over documents gives their rows, for
 //!    [scipy](Model::write_npz), [Parquet](Model::write_parquet) or [a function](Model::rows), their
 //!    [keywords](Model::keywords), or those that are [most like a query](Model::rank).
-//! 4. [`Corpus::summary`] has an index's figures, and [`html`] shows them to people.
+//! 4. [`Corpus::summary`] computes an index's figures, and [`html`] renders them as a page.
 //!
-//! What differs from scikit-learn: characters that are newer than Python's version of Unicode (see [`tokenise`]); which
-//! of equally frequent terms [`Selection::max_features`] keeps; terms longer than [`TERM_BYTES_MAX`] are an error; and
-//! accents are not stripped, n-grams are of words and not of characters, and the token pattern is the default one.
+//! The differences from scikit-learn: characters that are newer than Python's version of Unicode (see [`tokenise`]);
+//! which of equally frequent terms [`Selection::max_features`] keeps; terms longer than [`TERM_BYTES_MAX`] are an
+//! error; and accents are not stripped, n-grams are of words and not of characters, and the token pattern is the
+//! default one.
 //!
 //! ```
 //! use nandex_tfidf::{Analysis, Corpus, CorpusConfig, Document, Model, Repeats, Selection, Weighting};

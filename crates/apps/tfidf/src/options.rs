@@ -1,4 +1,4 @@
-//! What becomes a term, which terms are kept, and how they are weighed: the options of scikit-learn's
+//! The analysis of text into terms, the selection of terms, and their weighting: the options of scikit-learn's
 //! `TfidfVectorizer`, with its names and defaults.
 
 use std::collections::BTreeSet;
@@ -10,24 +10,24 @@ use crate::{Error, Result};
 /// The most tokens in an n-gram.
 pub const NGRAM_MAX: usize = 32;
 
-/// How text becomes terms. An index is good for one analysis, and keeps it.
+/// How text becomes terms. An index has one analysis, which cannot change.
 ///
 /// A token is two or more characters of words in a row, as with scikit-learn's pattern `(?u)\b\w\w+\b`. See
-/// [`tokenise`](crate::tokenise) for what that means for each character.
+/// [`tokenise`](crate::tokenise) for the meaning of that for each character.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Analysis {
-    /// Text is made lower case first, as Python's `str.lower` does it. On by default.
+    /// Text is converted to lower case first, as by Python's `str.lower`. On by default.
     pub lowercase: bool,
-    /// Tokens of the shortest n-gram, 1 or more.
+    /// The number of tokens of the shortest n-gram, 1 or more.
     pub ngram_min: usize,
-    /// Tokens of the longest n-gram, at least `ngram_min` and at most [`NGRAM_MAX`].
+    /// The number of tokens of the longest n-gram, at least `ngram_min` and at most [`NGRAM_MAX`].
     pub ngram_max: usize,
-    /// Tokens that are left out, before n-grams are made. None by default.
+    /// Tokens that are skipped, before n-grams are formed. None by default.
     pub stop_words: StopWords,
 }
 
-/// Tokens that are left out.
+/// Tokens that are skipped.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum StopWords {
@@ -36,7 +36,7 @@ pub enum StopWords {
     None,
     /// The 318 English words that scikit-learn calls `english`.
     English,
-    /// These, compared with tokens as they are after lower case.
+    /// These, compared with tokens in their lower-case form.
     List(BTreeSet<String>),
 }
 
@@ -48,13 +48,13 @@ impl Default for Analysis {
 }
 
 impl Analysis {
-    /// The same with n-grams of `min` to `max` tokens.
+    /// Returns the same with n-grams of `min` to `max` tokens.
     #[must_use]
     pub fn ngrams(self, min: usize, max: usize) -> Self {
         Self { ngram_min: min, ngram_max: max, ..self }
     }
 
-    /// Refuses what cannot work.
+    /// Checks the values.
     ///
     /// # Errors
     /// [`Error::Options`] for a range of n-grams that is empty, begins at 0 or passes [`NGRAM_MAX`].
@@ -82,7 +82,7 @@ pub enum DocumentLimit {
 }
 
 impl DocumentLimit {
-    /// The limit for that many documents; it need not be whole.
+    /// Returns the limit in a collection of `all` documents; it need not be whole.
     #[must_use]
     pub fn documents(self, all: u64) -> f64 {
         match self {
@@ -108,17 +108,17 @@ impl DocumentLimit {
     }
 }
 
-/// Which terms of an index become columns.
+/// The selection of the terms of an index that become columns.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Selection {
-    /// A term in fewer documents is left out. A count of 1 by default, which keeps all.
+    /// A term in fewer documents is omitted. A count of 1 by default, which keeps all.
     pub min_df: DocumentLimit,
-    /// A term in more documents is left out. A share of 1 by default, which keeps all.
+    /// A term in more documents is omitted. A share of 1 by default, which keeps all.
     pub max_df: DocumentLimit,
-    /// The most terms, of which those that occur most often in all documents are kept. Of equally frequent
-    /// terms the first by code points is kept; scikit-learn's choice among these depends on numpy's sort.
-    /// `None`, for no limit, by default.
+    /// The most terms; those with the most occurrences in all documents are kept. Of equally frequent terms the first
+    /// by code points is kept; scikit-learn's choice among these depends on numpy's sort. `None`, for no limit, by
+    /// default.
     pub max_features: Option<u64>,
 }
 
@@ -131,7 +131,7 @@ impl Default for Selection {
 }
 
 impl Selection {
-    /// Refuses what cannot work for any index.
+    /// Checks the values that are invalid for any index.
     ///
     /// # Errors
     /// [`Error::Options`], naming the field.
@@ -144,7 +144,7 @@ impl Selection {
         Ok(())
     }
 
-    /// The least and the most documents of a kept term, in an index of `all` documents.
+    /// Returns the least and the most documents of a kept term, in an index of `all` documents.
     ///
     /// # Errors
     /// [`Error::Options`] if the least is more than the most.
@@ -160,7 +160,7 @@ impl Selection {
     }
 }
 
-/// How the rows are scaled.
+/// The scaling of the rows.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Norm {
@@ -169,11 +169,11 @@ pub enum Norm {
     /// The sum of squares becomes 1, so that a product of two rows is their cosine.
     #[default]
     L2,
-    /// Rows stay as they are.
+    /// Rows are not scaled.
     None,
 }
 
-/// How a term's count in a document becomes its weight.
+/// The computation of a term's weight from its count in a document.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Weighting {
@@ -183,15 +183,15 @@ pub struct Weighting {
     pub smooth_idf: bool,
     /// A count becomes 1 + its natural logarithm. Off by default.
     pub sublinear_tf: bool,
-    /// Every count becomes 1. Off by default. With it, `max_features` goes by document frequency.
+    /// Every count becomes 1. Off by default. With it, `max_features` uses document frequency.
     pub binary: bool,
-    /// How rows are scaled; [`Norm::L2`] by default.
+    /// The scaling of rows; [`Norm::L2`] by default.
     pub norm: Norm,
 }
 
 impl Weighting {
-    /// The inverse document frequency of a term in `documents` of `all` documents; 1 if it is not used. It is infinite
-    /// for a term in no document, unless it is smooth.
+    /// Returns the inverse document frequency of a term in `documents` of `all` documents; 1 if it is not used. It is
+    /// infinite for a term in no document, unless it is smooth.
     #[must_use]
     pub fn idf(&self, documents: u64, all: u64) -> f64 {
         if !self.use_idf {

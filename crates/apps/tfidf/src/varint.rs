@@ -1,6 +1,6 @@
-//! Numbers in as few bytes as they take, as blocks of an index have them.
+//! Numbers in the fewest bytes, as used in blocks of an index.
 
-/// Seven bits a byte, the lowest first; the high bit of all bytes but the last is set.
+/// Appends a number, seven bits per byte, the lowest first; the high bit of all bytes but the last is set.
 #[inline]
 pub(crate) fn put_varint(out: &mut Vec<u8>, mut number: u64) {
     while number >= 0x80 {
@@ -10,7 +10,7 @@ pub(crate) fn put_varint(out: &mut Vec<u8>, mut number: u64) {
     out.push(number as u8);
 }
 
-/// A number, and where it ends; nothing where there is none of 64 bits.
+/// Decodes a number; returns it and its end, or `None` if there is no number of 64 bits.
 #[inline]
 pub(crate) fn varint(bytes: &[u8], mut at: usize) -> Option<(u64, usize)> {
     let mut number = 0_u64;

@@ -1,4 +1,4 @@
-//! Indexes that version 2 of the format wrote, kept packed: they open, answer as they did, and go on.
+//! Indexes that version 2 of the format wrote, stored packed: they open, give the same answers, and continue.
 #![forbid(unsafe_code)]
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -17,12 +17,12 @@ use nandex_tfidf::{
     RAM_BYTES_MIN, RankIndex, Ranked, Repeats, StopWords,
 };
 
-/// Closed; and left in a crash, after its last batch was made durable.
+/// One was closed, and the other was left in a crash, after its last batch was made durable.
 const FIXTURES: [&str; 2] = ["v2-tfidf-closed", "v2-tfidf-crash"];
 
 const CONFIG: CorpusConfig = CorpusConfig { ram_bytes: RAM_BYTES_MIN };
 
-/// Documents of all, those that were removed, and those that came in the first batch.
+/// The numbers of all documents, of the removed ones, and of those in the first batch.
 const DOCUMENTS: u32 = 60;
 const REMOVED: u32 = 3;
 const FIRST: u32 = 50;
@@ -41,7 +41,7 @@ fn documents(numbers: std::ops::Range<u32>) -> impl Iterator<Item = DocumentResu
     numbers.map(|number| Ok(document(number)))
 }
 
-/// What an index has: counts in tables and in runs, a batch of documents that went, and a rank index.
+/// Creates an index with counts in tables and in runs, a batch of removed documents, and a rank index.
 fn write(is_closed: bool) -> Vec<u8> {
     let device = MemoryDevice::new();
     let (threads, log_bytes) = (Threads::Inline, 1 << 20);
@@ -62,8 +62,8 @@ fn write(is_closed: bool) -> Vec<u8> {
     device.image()
 }
 
-/// A fixture, unpacked. Where `NANDEX_FIXTURES` is `write` it is written again first, which only a new version of the
-/// format is a reason for.
+/// Returns an unpacked fixture. If `NANDEX_FIXTURES` is `write` it is written again first; only a new version of the
+/// format is a reason for that.
 fn fixture(name: &str) -> Vec<u8> {
     let fixtures = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures");
     let path = fixtures.join(format!("{name}.img.gz"));
@@ -86,7 +86,7 @@ fn open(name: &str) -> Corpus {
     Corpus::open_in(&volume, CONFIG).unwrap()
 }
 
-/// The documents and occurrences of terms.
+/// Returns the documents and occurrences of terms.
 fn counts(corpus: &Corpus, terms: &[&str]) -> Vec<(u64, u64)> {
     let found = corpus.frequencies(terms).unwrap();
     found.into_iter().map(|it| (it.documents, it.occurrences)).collect()

@@ -1,10 +1,10 @@
-//! The terms of some documents, as they become a run: each occurrence is a record of its hash and its place in the
-//! text, and sorting brings those of one term together.
+//! The terms of some documents on their way into a run: each occurrence is a record of its hash and its place in the
+//! text, and sorting brings the occurrences of a term together.
 //!
-//! Most occurrences are of few terms. So the terms that came last are in a small table, which counts their occurrences
-//! until another term needs the place; then they become one record. No large map is asked for each occurrence, and no
-//! term has a copy: its text is where it was found. Records are spread over buckets by their first bits as they come,
-//! so that a bucket is sorted within the processor's cache.
+//! Most occurrences are of few terms. So the most recent terms are in a small table, which counts their occurrences
+//! until another term needs the place; then they become one record. Few occurrences need a lookup in a large map, and
+//! no term is copied: its text stays where it was found. Records are spread over buckets by their first bits as they
+//! come, so that a bucket is sorted within the processor's cache.
 
 use nandex::raw::store::hash::KeyHasher;
 
@@ -14,10 +14,10 @@ use super::runs::{self, Delta};
 use crate::tokenise::{Analyser, KeyMap, TermKey, Tokens};
 use crate::{Analysis, Error, NGRAM_MAX, Result};
 
-/// The longest term that is kept, in bytes.
+/// The longest stored term, in bytes.
 pub const TERM_BYTES_MAX: usize = 128 << 10;
 
-/// Buckets, by the first bits of the place.
+/// The number of buckets, by the first bits of the place, as a power of two.
 const BUCKET_BITS: u32 = 8;
 
 /// Bits of the number of tokens of an n-gram.
@@ -29,10 +29,10 @@ const DOCUMENT_RAM_BYTES: usize = 112;
 /// The most RAM of a batch, in bytes: places in its text have 32 bits.
 const RAM_BYTES_MAX: usize = 2 << 30;
 
-/// Places of the table of recent terms: it is within the processor's cache.
+/// The number of places of the table of recent terms: it fits the processor's cache.
 const RECENT_BITS: u32 = 14;
 
-/// Buckets that are worth a thread when they are sorted.
+/// The number of buckets that justify a thread for sorting.
 const BUCKETS_MIN: usize = 32;
 
 /// Set in a record's token if it is a place in the list of repeats.
@@ -41,17 +41,17 @@ const REPEATED: u32 = 1 << 31;
 /// Some occurrences of a term. The order of fields is the order of a run, and within a term that of documents.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 struct Occurrence {
-    /// Where the term belongs in a run.
+    /// The term's position in a run.
     place: u64,
-    /// The first half of its key. With the place these are as many bits as the key has.
+    /// The first half of its key. Together with the place it has as many bits as the key.
     half: u64,
     /// The number of its first document, and below it its tokens minus one.
     document: u32,
-    /// The number of its first token; or where it has more than one occurrence.
+    /// The number of its first token; or its place in the list of repeats if it has more than one occurrence.
     token: u32,
 }
 
-/// Occurrences of a term, one after another.
+/// Consecutive occurrences of a term.
 #[derive(Clone, Copy, Debug)]
 struct Repeat {
     /// The number of its first token.
@@ -62,7 +62,7 @@ struct Repeat {
     occurrences: u32,
 }
 
-/// A term that came lately, or none if it has no occurrences.
+/// A recent term, or none if it has no occurrences.
 #[derive(Clone, Copy, Debug)]
 struct Recent {
     key: TermKey,
@@ -104,30 +104,30 @@ impl Analysed {
 
 /// Some documents.
 ///
-/// It is full when its occurrences and texts take the RAM it was made for. A single document is always taken whole, so
-/// one that is longer than that takes more.
+/// It is full when its occurrences and texts take its RAM. A single document is always taken whole, so a longer one
+/// takes more.
 #[derive(Debug)]
 pub(super) struct Batch {
     hasher: KeyHasher,
     recent: Box<[Recent]>,
     buckets: Vec<Vec<Occurrence>>,
     repeats: Vec<Repeat>,
-    /// Records in all buckets.
+    /// The number of records in all buckets.
     records: usize,
-    /// The tokens of all documents, and where each begins and ends.
+    /// The tokens of all documents, and the beginning and the end of each.
     text: Vec<u8>,
     spans: Vec<(u32, u32)>,
     documents: Vec<DocumentEntry>,
     /// The same, by ids.
     ids: KeyMap<TermKey>,
     occurrences: usize,
-    /// Bytes of the texts of all records.
+    /// The bytes of the texts of all records.
     term_bytes: u64,
     ram_bytes: usize,
 }
 
 impl Batch {
-    /// A batch that takes about this much RAM in bytes.
+    /// Creates a batch that takes about this much RAM in bytes.
     pub(super) fn new(hasher: KeyHasher, ram_bytes: usize) -> Self {
         Self {
             hasher,
@@ -145,7 +145,7 @@ impl Batch {
         }
     }
 
-    /// Takes the terms of a document, which errors call `name`.
+    /// Takes the terms of a document; `name` identifies it in errors.
     pub(super) fn add(
         &mut self,
         (name, document): (&str, DocumentEntry),
@@ -172,7 +172,7 @@ impl Batch {
         Ok(())
     }
 
-    /// Copies the tokens of a document behind those of the others.
+    /// Appends the tokens of a document to those of the others.
     fn take_tokens(&mut self, name: &str, tokens: &Tokens) -> Result<()> {
         let start = self.text.len();
         let end = start + tokens.bytes().len();
@@ -204,7 +204,7 @@ impl Batch {
         self.record(before);
     }
 
-    /// Makes a record of a term that was recent.
+    /// Turns a recent term into a record.
     #[inline]
     fn record(&mut self, Recent { key, document, repeat }: Recent) {
         let token = match repeat.occurrences {
@@ -227,13 +227,13 @@ impl Batch {
         self.term_bytes += (end - start) as u64;
     }
 
-    /// Where the text of a term is, by its document with its tokens, and the first of these.
+    /// Returns the place of a term's text, given its document with its number of tokens, and the first token.
     fn span(&self, document: u32, token: u32) -> (usize, usize) {
         let (first, more) = (token as usize, (document & (NGRAM_MAX as u32 - 1)) as usize);
         (self.spans[first].0 as usize, self.spans[first + more].1 as usize)
     }
 
-    /// Makes records of all terms, in the order of a run. To be called before they are taken.
+    /// Turns all terms into records, in the order of a run. Must be called before they are read.
     pub(super) fn seal(&mut self) {
         for place in 0..self.recent.len() {
             let recent = std::mem::replace(&mut self.recent[place], Recent::NONE);
@@ -244,7 +244,7 @@ impl Batch {
         });
     }
 
-    /// What a record has counted.
+    /// Returns the counts of a record.
     fn repeat(&self, record: &Occurrence) -> Repeat {
         if record.token & REPEATED == 0 {
             let last = record.document >> NGRAM_BITS;
@@ -253,7 +253,7 @@ impl Batch {
         self.repeats[(record.token & !REPEATED) as usize]
     }
 
-    /// The counts of a term, of which these are all records.
+    /// Returns the counts of a term, given all its records.
     fn delta(&self, term: &[Occurrence]) -> Delta {
         let mut delta = Delta { documents: 0, occurrences: 0 };
         let mut last = None;
@@ -267,7 +267,7 @@ impl Batch {
         delta
     }
 
-    /// The hash of the text of the document of this id, if it is in the batch.
+    /// Returns the hash of the text of the document of this id, if it is in the batch.
     pub(super) fn text_of(&self, id: &TermKey) -> Option<TermKey> {
         self.ids.get(id).copied()
     }
@@ -278,7 +278,7 @@ impl Batch {
         is_last || self.ram_bytes() >= self.ram_bytes
     }
 
-    /// RAM that it takes, in bytes. A bucket has an eighth more than it holds, on average.
+    /// Returns its RAM, in bytes. A bucket takes an eighth more than its content, on average.
     fn ram_bytes(&self) -> usize {
         self.records * size_of::<Occurrence>() / 8 * 9
             + self.repeats.capacity() * size_of::<Repeat>()
@@ -295,12 +295,12 @@ impl Batch {
         &self.documents
     }
 
-    /// Occurrences of all terms.
+    /// Returns the number of occurrences of all terms.
     pub(super) fn occurrences(&self) -> u64 {
         self.occurrences as u64
     }
 
-    /// The most blocks of its run, once it is sealed.
+    /// Returns the most blocks of its run, once it is sealed.
     pub(super) fn blocks_max(&self) -> u32 {
         runs::blocks_max(self.records, self.term_bytes)
     }
@@ -320,7 +320,7 @@ impl Batch {
         Ok(())
     }
 
-    /// Forgets everything, and gives back what a single document has taken beyond its RAM.
+    /// Empties the batch, and releases the RAM that a single document took beyond the batch's.
     pub(super) fn clear(&mut self) {
         let is_too_large = self.ram_bytes() > self.ram_bytes / 4 * 5;
         if is_too_large {
@@ -338,7 +338,7 @@ impl Batch {
     }
 }
 
-/// Makes space for more items in steps of a quarter, where a growing vector would double.
+/// Makes space for more items in steps of a quarter, whereas a growing vector would double.
 fn reserve<T>(items: &mut Vec<T>, more: usize) {
     let needed = items.len() + more;
     if needed > items.capacity() {
@@ -362,7 +362,7 @@ mod tests {
 
     use super::*;
 
-    /// Words of which some are in most texts and most are in few, more than are recent at a time.
+    /// Creates words: some are in most texts and most are in few, more than are recent at a time.
     fn texts(count: usize) -> Vec<String> {
         let mut state = 1_u64;
         let mut below = |end: u64| {

@@ -1,12 +1,12 @@
-//! Changing the index as a whole: what is new is written first, under numbers that nobody reads, and one record, the
-//! state, then makes it count.
+//! Changes the index as a whole: new content is written first, under unused numbers, and one record, the state, then
+//! makes it count.
 //!
 //! ```text
 //!   1. state: run 7 may have blocks     durable; a crash from here on leaves them, and the next opening removes them
 //!   2. blocks of run 7                  durable
 //!   3. state: run 7 counts              durable: this is the commit
 //!   4. documents of the batch           into their table, which an opening does again if a crash comes between
-//!   5. blocks that nobody needs         removed
+//!   5. unneeded blocks                  removed
 //! ```
 
 use nandex::Table;
@@ -25,29 +25,29 @@ const BLOCK_DOCUMENTS: usize = 2048;
 /// Bytes of a document: the hashes of its id and its text.
 const DOCUMENT_BYTES: usize = 32;
 
-/// Blocks of a run, at most.
+/// The most blocks of a run.
 #[derive(Clone, Copy, Default, Debug)]
 pub(super) struct BlocksMax {
     pub(super) terms: u32,
     pub(super) documents: u32,
-    /// Of each section of a rank index.
+    /// The most blocks of each section of a rank index.
     pub(super) ranked: u32,
 }
 
 impl BlocksMax {
-    /// The blocks of these runs as one.
+    /// Returns the blocks of these runs merged into one.
     pub(super) fn of_runs(runs: &[RunInfo]) -> Self {
         Self { terms: RunInfo::blocks_max(runs.iter().copied()), ..Self::default() }
     }
 
-    /// The most blocks of that many documents.
+    /// Returns the most blocks of that many documents.
     pub(super) fn of_documents(documents: u64) -> u32 {
         u32::try_from(documents.div_ceil(BLOCK_DOCUMENTS as u64)).unwrap_or(u32::MAX)
     }
 }
 
 impl Corpus {
-    /// Refuses changes after a commit of which nobody knows whether it was durable.
+    /// Fails if a commit failed before, so that it is unknown whether it counts.
     pub(super) fn check_sure(&self) -> Result<()> {
         if self.is_unsure { Err(Error::Unsure) } else { Ok(()) }
     }
@@ -59,7 +59,7 @@ impl Corpus {
                 self.state = next;
                 Ok(())
             }
-            // It was refused before it was written.
+            // It failed before anything was written.
             Err(error @ Error::NoSpace(_)) => Err(error),
             Err(error) => {
                 self.is_unsure = true;
@@ -76,7 +76,7 @@ impl Corpus {
         let BlocksMax { terms, documents, ranked } = blocks_max;
         next.unused.push(Unused { run, terms, documents, ranked });
         self.put_state(next)?;
-        // What earlier states needed can go now that this one is durable.
+        // Blocks that earlier states needed can be removed now that this one is durable.
         let (begun, unused) = self.state.unused.iter().partition(|it| it.run >= self.begun_from);
         self.state.unused = unused;
         self.remove_unused()?;
@@ -84,7 +84,7 @@ impl Corpus {
         Ok(run)
     }
 
-    /// Makes all that was written count, by a state that names it.
+    /// Makes everything written count, by a state that names it.
     pub(super) fn commit(&mut self, change: impl FnOnce(&mut State) -> Result<()>) -> Result<()> {
         self.blocks.sync()?;
         let mut next = self.state.clone();
@@ -95,23 +95,23 @@ impl Corpus {
         Ok(())
     }
 
-    /// Forgets runs that were begun and do not count, after a failure.
+    /// Drops runs that were begun and do not count, after a failure.
     pub(super) fn abandon<T>(&mut self, error: Error) -> Result<T> {
         if !self.is_unsure {
-            // The first failure counts; what this leaves, the next opening removes.
+            // The first failure counts; the next opening removes the rest.
             let _ = self.remove_unused();
         }
         Err(error)
     }
 
-    /// Removes the blocks that are not used.
+    /// Removes the unused blocks.
     pub(super) fn remove_unused(&mut self) -> Result<()> {
         for unused in std::mem::take(&mut self.state.unused) {
             let Unused { run, terms, documents, ranked } = unused;
             (0..terms).try_for_each(|number| self.blocks.remove(Kind::Terms, run, number))?;
             (0..documents)
                 .try_for_each(|number| self.blocks.remove(Kind::Documents, run, number))?;
-            // Where only the documents go, the terms are in use.
+            // If only the documents are removed, the terms are in use.
             if terms > 0 {
                 self.blocks.remove(Kind::Firsts, run, 0)?;
             }
@@ -122,7 +122,7 @@ impl Corpus {
         Ok(())
     }
 
-    /// Notes a run whose blocks are not used any more.
+    /// Notes a run whose blocks are no longer used.
     pub(super) fn replaced(run: RunInfo) -> Unused {
         Unused { run: run.id, terms: run.blocks, documents: 0, ranked: 0 }
     }
@@ -143,7 +143,7 @@ impl Corpus {
         Ok(number)
     }
 
-    /// Brings the documents of the last batch to their table, durably. Doing it again changes nothing.
+    /// Puts the documents of the last batch into their table, durably. Doing it again changes nothing.
     pub(super) fn apply_documents(&mut self) -> Result<()> {
         let Some(Unapplied { run, blocks, are_removed }) = self.state.unapplied else {
             return Ok(());
@@ -159,13 +159,13 @@ impl Corpus {
             }
         }
         self.documents.sync()?;
-        // The next state says so, and only then the blocks go.
+        // The blocks are removed only after the next state.
         self.state.unapplied = None;
         self.state.unused.push(Unused { run, terms: 0, documents: blocks, ranked: 0 });
         Ok(())
     }
 
-    /// Says that all documents are in their table, and removes what is not used.
+    /// Notes that all documents are in their table, and removes unused blocks.
     pub(super) fn settle(&mut self) -> Result<()> {
         if self.state.unused.is_empty() {
             return Ok(());
@@ -176,7 +176,7 @@ impl Corpus {
     }
 }
 
-/// A document of a table's entry.
+/// Decodes a document from an entry of a table.
 pub(super) fn document((id, text): (&[u8], &[u8])) -> Result<DocumentEntry> {
     let hash = |bytes: &[u8]| {
         <[u8; 16]>::try_from(bytes).map(TermKey).map_err(|_| Error::Contradiction {

@@ -1,7 +1,7 @@
-//! The counting tables of the index: in how many documents each term is, and how often it occurs.
+//! The counting tables of the index: the number of documents and of occurrences of each term.
 //!
 //! A pair of tables is filled once, from sorted runs, and then only read. The next fold fills the pair of the next
-//! generation. So a crash leaves the pair that the state names whole, and perhaps another one that nobody uses.
+//! generation. So a crash leaves the pair that the state names whole, and perhaps another, unused one.
 
 use nandex::counting::{self, Absorbing, BLOCK_PAGES, Config, Keys};
 use nandex::raw::Stated;
@@ -12,14 +12,14 @@ use super::runs::Delta;
 use crate::Result;
 use crate::tokenise::TermKey;
 
-/// The names of the tables before their generation.
+/// The prefixes of the tables' names, before the generation.
 const DF: &str = "tfidf-df-";
 const CF: &str = "tfidf-cf-";
 
-/// Partitions at most; the tables' own limit is twice as high.
+/// The most partitions; the tables' own limit is twice as high.
 const PARTITIONS_MAX: u64 = 8192;
 
-/// Terms that are looked up at a time.
+/// The number of terms looked up at a time.
 const CHUNK: usize = 8192;
 
 /// The tables of a generation.
@@ -32,7 +32,7 @@ pub(super) struct CountTables {
 }
 
 impl CountTables {
-    /// Empty tables for about that many terms.
+    /// Creates empty tables for about that many terms.
     pub(super) fn create(
         volume: &Volume,
         (generation, terms): (u64, u64),
@@ -54,17 +54,17 @@ impl CountTables {
         Ok(Self { volume: volume.clone(), generation, df: open(DF)?, cf: open(CF)? })
     }
 
-    /// Begins to fill them.
+    /// Begins to fill the tables.
     pub(super) fn filling(&self) -> Filling<'_> {
         Filling { df: self.df.absorb_sorted(), cf: self.cf.absorb_sorted() }
     }
 
-    /// Documents and occurrences of all terms, in the order of runs.
+    /// Returns the documents and occurrences of all terms, in the order of runs.
     pub(super) fn iter(&self) -> [Counts; 2] {
         [self.df.iter(), self.cf.iter()]
     }
 
-    /// What they say of these terms, in their order. Costs a read of a page for each count.
+    /// Returns the counts of these terms, in their order. Costs a page read for each count.
     pub(super) fn find_many(&self, keys: &[TermKey]) -> Result<Vec<Delta>> {
         let mut found = Vec::with_capacity(keys.len());
         for keys in keys.chunks(CHUNK) {
@@ -77,13 +77,13 @@ impl CountTables {
         Ok(found)
     }
 
-    /// Bytes of RAM.
+    /// Returns the bytes of RAM.
     pub(super) fn ram_bytes(&self) -> u64 {
         let of = |table: &Counting| nandex::Filter::stats(table).ram_bytes;
         of(&self.df) + of(&self.cf)
     }
 
-    /// Pages read by lookups since they were opened, and the lookups.
+    /// Returns the number of pages read by lookups since the opening, and of the lookups.
     pub(super) fn lookup_reads(&self) -> (u64, u64) {
         let of = |table: &Counting| {
             let stats = nandex::Filter::stats(table);
@@ -93,7 +93,7 @@ impl CountTables {
         (df.0 + cf.0, df.1 + cf.1)
     }
 
-    /// Closes them and gives their space back.
+    /// Closes the tables and frees their space.
     pub(super) fn remove(self) -> Result<()> {
         let Self { volume, generation, df, cf } = self;
         df.close()?;
@@ -107,7 +107,7 @@ impl CountTables {
     }
 }
 
-/// Takes counts in the order of runs.
+/// A consumer of counts in the order of runs.
 pub(super) struct Filling<'t> {
     df: Absorbing<'t>,
     cf: Absorbing<'t>,
@@ -120,14 +120,14 @@ impl Filling<'_> {
         Ok(self.cf.push(&key.0, delta.occurrences)?)
     }
 
-    /// Makes all of it durable.
+    /// Makes everything durable.
     pub(super) fn finish(self) -> Result<()> {
         self.df.finish()?;
         Ok(self.cf.finish()?)
     }
 }
 
-/// Gives back the tables of all generations that are not to be kept.
+/// Removes the tables of all generations except those for which `keeps` returns true.
 pub(super) fn remove_others(volume: &Volume, keeps: impl Fn(u64) -> bool) -> Result<()> {
     for structure in volume.structures() {
         let name = structure.name.as_str();
@@ -140,7 +140,7 @@ pub(super) fn remove_others(volume: &Volume, keeps: impl Fn(u64) -> bool) -> Res
     Ok(())
 }
 
-/// Tables that are filled at once need hardly any buffers.
+/// Returns the configuration of the tables. Tables that are filled at once need hardly any buffers.
 fn config(terms: u64) -> Config {
     let terms = terms.max(1);
     let usual = Config {

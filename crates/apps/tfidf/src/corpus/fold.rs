@@ -1,4 +1,4 @@
-//! Bringing runs together: into one run when there are many, and into new counting tables when they have as much as the
+//! Merges runs: into one run when there are many, and into new counting tables when their size reaches that of the
 //! tables.
 
 use super::Corpus;
@@ -7,16 +7,16 @@ use super::counts::CountTables;
 use super::runs::{BLOCK_BYTES, Delta, Merged, RunInfo, RunReader, RunWriter};
 use crate::{Error, Result, TermFrequency};
 
-/// Runs that are read at a time, at most; each needs a block of RAM.
+/// The most runs read at a time; each needs a block of RAM.
 const RUNS_MAX: usize = 48;
 
-/// Runs that an index may have, given RAM for their blocks.
+/// Returns the most runs of an index, given RAM for their blocks.
 pub(super) fn runs_max(ram_bytes: u64) -> usize {
     usize::try_from(ram_bytes / 16 / BLOCK_BYTES as u64).unwrap_or(RUNS_MAX).min(RUNS_MAX)
 }
 
 impl Corpus {
-    /// All runs and tables as one.
+    /// Returns all runs and tables as one.
     pub(super) fn merged(&self) -> Result<Merged<'_>> {
         let texts = self.state.texts.iter().map(|texts| {
             let tables = self.tables.as_ref().map(CountTables::iter);
@@ -62,18 +62,18 @@ impl Corpus {
         writer.finish()
     }
 
-    /// Folds runs into the tables if they have as many terms.
+    /// Folds runs into the tables if the runs have as many terms.
     pub(super) fn fold_if_due(&mut self) -> Result<()> {
         let (in_tables, in_runs) = self.state.terms();
         if in_runs == 0 || in_runs < in_tables { Ok(()) } else { self.fold() }
     }
 
-    /// Makes new counting tables of the old ones and all runs. Reads and writes all terms once, in order.
+    /// Creates new counting tables from the old ones and all runs. Reads and writes all terms once, in order.
     pub(super) fn fold(&mut self) -> Result<()> {
         let all = self.state.texts.iter().chain(&self.state.runs).copied();
         let (old, generation): (Vec<RunInfo>, u64) = (all.collect(), self.state.generation + 1);
         let id = self.begin_run(BlocksMax::of_runs(&old))?;
-        // A fold that failed may have left some.
+        // A failed fold may have left some.
         let in_use = self.state.generation;
         super::counts::remove_others(&self.volume, |found| found == in_use)?;
         let filled = self.fill(id, (generation, old.iter().map(|run| run.terms).sum()));
@@ -90,7 +90,7 @@ impl Corpus {
         self.remove_unused()
     }
 
-    /// Writes texts and tables of all terms that a document has.
+    /// Writes texts and tables of all terms that occur in a document.
     fn fill(&self, id: u64, (generation, terms): (u64, u64)) -> Result<(RunInfo, CountTables)> {
         let tables = CountTables::create(&self.volume, (generation, terms), &self.stated);
         let tables = tables.map_err(without_space)?;
@@ -108,7 +108,7 @@ impl Corpus {
     }
 }
 
-/// The error of counting tables that cannot be made, told apart where they have no space.
+/// Converts the error of creating counting tables; a lack of space becomes [`Error::NoSpace`].
 fn without_space(error: Error) -> Error {
     match error {
         Error::Index(error) if error.is_no_space() => Error::NoSpace(error),
@@ -116,7 +116,7 @@ fn without_space(error: Error) -> Error {
     }
 }
 
-/// The frequency of a term in documents; nothing if no document has it.
+/// Returns the document frequency of a term; `None` if no document has it.
 pub(super) fn frequency(text: &[u8], delta: Delta) -> Result<Option<TermFrequency>> {
     if delta.is_nothing() {
         return Ok(None);

@@ -1,4 +1,4 @@
-//! One index takes in the documents of another.
+//! Merges the documents of one index into another.
 
 use std::ops::Range;
 
@@ -12,13 +12,13 @@ use super::state::Unapplied;
 use crate::tokenise::TermKey;
 use crate::{Error, Result};
 
-/// Entries that are moved at a time: a whole number of blocks of documents.
+/// The number of entries moved at a time: a whole number of blocks of documents.
 const CHUNK: usize = 65_536;
 
-/// Terms of another index, until they become a run.
+/// Terms of another index, before they become a run.
 #[derive(Default)]
 struct Taken {
-    /// The place of each, where its text is, and its counts.
+    /// The place of each, the position of its text, and its counts.
     terms: Vec<(u64, Range<usize>, Delta)>,
     texts: Vec<u8>,
 }
@@ -30,7 +30,7 @@ impl Taken {
         self.terms.push((place, start..self.texts.len(), delta));
     }
 
-    /// RAM that it takes, in bytes; vectors that grow have twice what they hold for a moment.
+    /// Returns its RAM, in bytes; a growing vector briefly has twice its content.
     fn ram_bytes(&self) -> usize {
         2 * (self.texts.len() + self.terms.len() * size_of::<(u64, Range<usize>, Delta)>())
     }
@@ -46,12 +46,12 @@ impl Taken {
 
 impl Corpus {
     /// Adds all documents of `other`, as if they had been added one by one. The texts of these documents are not
-    /// needed. Costs a listing of `other`, and runs of its terms. After an error or a crash the index has all of them or
-    /// none.
+    /// needed. Costs a listing of `other`, and runs of its terms. After an error or a crash the index has all of them
+    /// or none.
     ///
     /// # Errors
     /// [`Error::OtherAnalysis`]; [`Error::Repeated`] if both have a document of the same id; [`Error::Unsure`] of this
-    /// one; no space, a failed read or write.
+    /// one; one; no space, a failed read or write.
     pub fn merge(&mut self, other: &Self) -> Result<()> {
         self.check_sure()?;
         self.check_same_analysis(other)?;
@@ -145,7 +145,7 @@ fn for_chunks<T, E>(
 where
     Error: From<E>,
 {
-    // A table's iterator may not be asked again after its end.
+    // A table's iterator must not be called after its end.
     let mut items = items.fuse();
     loop {
         let chunk = items.by_ref().take(CHUNK).collect::<std::result::Result<Vec<T>, E>>()?;

@@ -1,4 +1,4 @@
-//! The index: how many documents have each term, how often it occurs, and its text.
+//! The index: for each term the number of documents with it, the number of its occurrences, and its text.
 //!
 //! ```text
 //!   documents --analyse--> batch in RAM --sorted--> run on flash --+
@@ -6,13 +6,13 @@
 //!       \--hash of id and text--> documents on flash
 //! ```
 //!
-//! This is the counting hash table of "Hash in a Flash" once more, one level up: the batch is H_R, the runs are its change
-//! segment S_E, and the counting tables are H_D. What differs is that a batch is there as a whole or not at all.
+//! This is the counting hash table of "Hash in a Flash" again, one level up: the batch is H_R, the runs are its change
+//! segment S_E, and the counting tables are H_D. The difference is that a batch takes effect as a whole or not at all.
 //!
 //! Invariants
-//! 1. A count of a term is what the tables say and what all runs say, added up: the sum over the documents in the index.
+//! 1. The count of a term is the sum of its counts in the tables and all runs: the sum over the documents in the index.
 //! 2. Each term with a count above 0 has its text, in the run of texts or in a run.
-//! 3. A state names the tables and the runs that count. What it names is durable before it is.
+//! 3. A state names the tables and the runs that count. They are durable before the state names them.
 //! 4. Documents of the state's last batch are in its blocks until the table of documents has them durably.
 //!
 //! | operation | flash reads | flash writes |
@@ -63,12 +63,13 @@ use tables::Tables;
 /// The least RAM of an index, in bytes.
 pub const RAM_BYTES_MIN: u64 = 64 << 20;
 
-/// What an index may take.
+/// The limits of an index.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct CorpusConfig {
-    /// RAM of all its tables and batches, in bytes; 256 MiB by default and at least [`RAM_BYTES_MIN`]. It may be another
-    /// at each opening. An index whose vocabulary needs more says so when a table cannot grow. The text at hand and its
-    /// different terms, about 100 bytes each, are in RAM as a whole, so a very long document may take more.
+    /// RAM of all its tables and batches, in bytes; 256 MiB by default and at least [`RAM_BYTES_MIN`]. It may differ
+    /// between openings. If the vocabulary of an index needs more, an error reports that a table cannot grow. The
+    /// current text and its different terms, about 100 bytes each, are in RAM as a whole, so a very long document may
+    /// take more.
     pub ram_bytes: u64,
 }
 
@@ -79,7 +80,7 @@ impl Default for CorpusConfig {
 }
 
 impl CorpusConfig {
-    /// Refuses what cannot work.
+    /// Checks the values.
     ///
     /// # Errors
     /// [`Error::Options`], naming the field.
@@ -94,48 +95,47 @@ impl CorpusConfig {
         Ok(())
     }
 
-    /// The length of the log of a volume for a new index, in bytes: a sixteenth of the RAM, 8 MiB at
-    /// least and 64 MiB at most.
+    /// Returns the length of the log of a volume for a new index, in bytes: a sixteenth of the RAM, 8 MiB at least and
+    /// 64 MiB at most.
     #[must_use]
     pub fn log_bytes(&self) -> u64 {
         tables::log_bytes(self)
     }
 
-    /// The RAM of documents that come in.
+    /// Returns the RAM of incoming documents.
     fn update_bytes(&self) -> usize {
         usize::try_from(self.ram_bytes / 2).unwrap_or(usize::MAX / 4)
     }
 
-    /// The RAM of a part of a model.
+    /// Returns the RAM of a part of a model.
     pub(crate) fn batch_bytes(&self) -> usize {
         usize::try_from(self.ram_bytes / 4).unwrap_or(usize::MAX / 4)
     }
 }
 
-/// What is known of a term.
+/// The counts of a term.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct TermFrequency {
-    /// Documents that have it.
+    /// The number of documents that have it.
     pub documents: u64,
-    /// How often it occurs in all of them.
+    /// The number of its occurrences in all of them.
     pub occurrences: u64,
 }
 
-/// What an index takes and has done since it was opened.
+/// The memory and the counters of an index since it was opened.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct CorpusStats {
     /// Bytes of RAM of its tables.
     pub ram_bytes: u64,
-    /// Lookups of counts.
+    /// The number of lookups of counts.
     pub lookups: u64,
-    /// Pages of 4 KiB that these read.
+    /// The number of pages of 4 KiB that these read.
     pub lookup_reads: u64,
 }
 
 /// An index of documents on flash.
 ///
-/// One at a time changes it, so these calls take `&mut self`. Dropping it saves it; [`close`](Self::close) also tells
-/// of a failure.
+/// Calls that change it take `&mut self`. Dropping it saves it; [`close`](Self::close) also reports failures.
 ///
 /// ```
 /// use nandex_tfidf::{Analysis, Corpus, CorpusConfig, Document, Repeats};
@@ -156,26 +156,26 @@ pub struct Corpus {
     analyser: Analyser,
     state: State,
     volume: Volume,
-    /// Options of tables that are made later.
+    /// Options of tables created later.
     stated: Stated,
     /// The tables of the state's generation.
     tables: Option<CountTables>,
     blocks: Blocks,
     documents: AnyTable,
-    /// Runs at which some of them are merged, and RAM of a batch in bytes.
+    /// The number of runs at which some are merged, and the RAM of a batch in bytes.
     runs_max: usize,
     batch_bytes: usize,
     /// Runs from this one on were begun since the last commit.
     begun_from: u64,
-    /// Has a commit failed, so that nobody knows whether it counts?
+    /// Whether a commit has failed, so that it is unknown whether it counts.
     is_unsure: bool,
 }
 
 impl Corpus {
-    /// Makes an index in a new file.
+    /// Creates an index in a new file.
     ///
     /// # Errors
-    /// Options that cannot work, a file that exists, no space, a failed write.
+    /// Invalid options, an existing file, no space, a failed write.
     pub fn create(
         path: impl AsRef<Path>,
         analysis: &Analysis,
@@ -187,7 +187,7 @@ impl Corpus {
         Self::create_in(db.volume(), analysis, config)
     }
 
-    /// Makes an index in a volume that has none.
+    /// Creates an index in a volume that has none.
     ///
     /// # Errors
     /// As [`create`](Self::create); a volume with such structures.
@@ -195,8 +195,8 @@ impl Corpus {
         Self::create_stated(volume, (analysis, &Stated::default()), config)
     }
 
-    /// The same with parameters of its table of documents in place of what the configuration leads to, and with
-    /// options of all its tables in this opening.
+    /// Creates the same with stated parameters of its table of documents in place of the configured ones, and with
+    /// options of all its tables for this opening.
     ///
     /// # Errors
     /// As [`create`](Self::create); parameters that this table cannot have.
@@ -208,7 +208,7 @@ impl Corpus {
         Self::create_with(volume, (analysis, stated), config, growing_values())
     }
 
-    /// The same with a value log of these sizes for its blocks.
+    /// Creates the same with a value log of these sizes for its blocks.
     fn create_with(
         volume: &Volume,
         (analysis, stated): (&Analysis, &Stated),
@@ -240,7 +240,7 @@ impl Corpus {
     /// Opens an index.
     ///
     /// # Errors
-    /// A file that is no index or is in use, damage, a failed read.
+    /// A file that is not an index or is in use, damage, a failed read.
     pub fn open(path: impl AsRef<Path>, config: CorpusConfig) -> Result<Self> {
         config.validate()?;
         Self::open_in(open_volume(path.as_ref())?.volume(), config)
@@ -254,8 +254,7 @@ impl Corpus {
         Self::open_stated(volume, config, &Stated::default())
     }
 
-    /// The same with options of all its tables that are stated; its table of documents must have the parameters that
-    /// are stated.
+    /// Opens the same with stated options of all its tables; its table of documents must have the stated parameters.
     ///
     /// # Errors
     /// As [`open`](Self::open) and [`Stated::check`].
@@ -290,8 +289,8 @@ impl Corpus {
         Ok(corpus)
     }
 
-    /// Ends what the last process may have left: documents of a batch that counts, blocks and tables that do not. An
-    /// index that is only read needs none of that: updates alone ask which documents there are.
+    /// Ends the work that the last process may have left: documents of a batch that counts, blocks and tables that do
+    /// not. A read-only index needs none of that: only updates look up which documents exist.
     fn recover(&mut self) -> Result<()> {
         if self.volume.is_read_only() {
             return Ok(());
@@ -302,26 +301,26 @@ impl Corpus {
         self.apply_documents()
     }
 
-    /// How its text becomes terms.
+    /// Returns how its text becomes terms.
     #[must_use]
     pub fn analysis(&self) -> &Analysis {
         &self.state.analysis
     }
 
-    /// How many documents it has.
+    /// Returns the number of its documents.
     #[must_use]
     pub fn documents(&self) -> u64 {
         self.state.documents
     }
 
-    /// How many terms all documents have, each counted as often as it occurs.
+    /// Returns the number of occurrences of all terms in all documents.
     #[must_use]
     pub fn occurrences(&self) -> u64 {
         self.state.occurrences
     }
 
-    /// What is known of each of these terms, in their order. A term is looked up as it is given: one in capitals is in
-    /// no index with lower case.
+    /// Returns the counts of each of these terms, in their order. A term is looked up as given: a term in capitals is
+    /// not in an index with lower case.
     ///
     /// # Errors
     /// A failed read, damage.
@@ -341,8 +340,8 @@ impl Corpus {
         pairs.map(|(text, delta)| Ok(frequency(text, delta)?.unwrap_or_default())).collect()
     }
 
-    /// Calls `take` with the key, the text and the counts of each term that a document has, in no order that means
-    /// anything. Costs a reading of everything once, in sequence.
+    /// Calls `take` with the key, the text and the counts of each term that a document has, in an arbitrary order.
+    /// Costs a reading of everything once, in sequence.
     ///
     /// # Errors
     /// Those of `take`; a failed read, damage, different terms of one hash.
@@ -356,7 +355,7 @@ impl Corpus {
         })
     }
 
-    /// What it takes and has done.
+    /// Returns its memory and its counters.
     #[must_use]
     pub fn stats(&self) -> CorpusStats {
         let tables = self.tables.as_ref();

@@ -1,5 +1,5 @@
-//! Where the blocks of a rank index are: beside those of runs, under the number of a run that has no terms. So it is
-//! there as a whole or not at all, and goes when documents come or go.
+//! The blocks of a rank index: they are stored with those of runs, under the number of a run that has no terms. So the
+//! rank index exists as a whole or not at all, and is removed when documents are added or removed.
 
 use std::ops::Range;
 
@@ -11,7 +11,7 @@ use super::runs::{Blocks, Kind};
 use super::state::{State, Unused};
 use crate::Result;
 
-/// A part of a rank index, whose blocks are numbered from 0.
+/// A section of a rank index, whose blocks are numbered from 0.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Section {
     /// The documents that have each term.
@@ -31,26 +31,26 @@ impl Section {
 /// A rank index, as the state names it.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(crate) struct RankedInfo {
-    /// The number of a run that its blocks have.
+    /// The run number of its blocks.
     pub(crate) run: u64,
-    /// Blocks of each section, at most.
+    /// The most blocks of each section.
     pub(crate) blocks: u32,
     /// The selection and the weighting of its rows, as JSON.
     pub(crate) options: String,
-    /// What the caller calls its documents.
+    /// The caller's name for its documents.
     pub(crate) source: String,
     pub(crate) documents: u64,
     pub(crate) terms: u64,
     pub(crate) postings: u64,
-    /// Bytes of all sections.
+    /// The bytes of all sections.
     pub(crate) bytes: u64,
-    /// The root of the tree, and levels under it.
+    /// The root of the tree, and the number of levels under it.
     pub(crate) root: u32,
     pub(crate) height: u32,
 }
 
 impl State {
-    /// Forgets a rank index, because documents come or go.
+    /// Drops a rank index, because documents are added or removed.
     pub(super) fn outdate_ranked(&mut self) {
         if let Some(RankedInfo { run, blocks, .. }) = self.ranked.take() {
             self.ranked_is_stale = true;
@@ -60,23 +60,23 @@ impl State {
 }
 
 impl Corpus {
-    /// The rank index, and whether there was one for other documents.
+    /// Returns the rank index, and whether there was one for other documents.
     pub(crate) fn ranked(&self) -> (Option<&RankedInfo>, bool) {
         (self.state.ranked.as_ref(), self.state.ranked_is_stale)
     }
 
-    /// Blocks under the number of a run.
+    /// Returns the blocks under the number of a run.
     pub(crate) fn ranked_blocks(&self, run: u64) -> RankedBlocks<'_> {
         RankedBlocks { blocks: &self.blocks, run }
     }
 
-    /// Refuses changes that cannot be made.
+    /// Fails if changes are not possible.
     pub(crate) fn check_changeable(&self) -> Result<()> {
         self.check_sure()
     }
 
-    /// Lets `write` write a rank index with at most `blocks_max` blocks in each section, and puts it in place of the one
-    /// that is there. After a crash or an error that one is there still.
+    /// Lets `write` write a rank index with at most `blocks_max` blocks in each section, and replaces the existing one
+    /// by it. After a crash or an error the old one remains.
     pub(crate) fn put_ranked(
         &mut self,
         blocks_max: u32,
@@ -111,17 +111,17 @@ impl RankedBlocks<'_> {
         self.blocks.put(Kind::Ranked(section), (self.run, number), block)
     }
 
-    /// Blocks that follow each other. Their reads overlap.
+    /// Returns consecutive blocks. Their reads overlap.
     pub(crate) fn get_many(&self, section: Section, numbers: Range<u32>) -> Result<Vec<Vec<u8>>> {
         self.blocks.get_many(Kind::Ranked(section), self.run, numbers)
     }
 
-    /// The bytes of a block in this range of it. Costs a read of its pages up to the end of the range.
+    /// Returns the bytes of a block in this range of it. Costs a read of its pages up to the end of the range.
     pub(crate) fn part(&self, section: Section, number: u32, range: Range<u64>) -> Result<Vec<u8>> {
         self.blocks.part(Kind::Ranked(section), (self.run, number), range)
     }
 
-    /// Read operations since the index was opened, and the pages that these read.
+    /// Returns the number of read operations since the index was opened, and of the pages that these read.
     pub(crate) fn reads(&self) -> (u64, u64) {
         self.blocks.reads()
     }

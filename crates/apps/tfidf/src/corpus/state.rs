@@ -1,4 +1,4 @@
-//! What an index says of itself: its version, its analysis, how many documents it has, and where their terms are.
+//! The state of an index: its version, its analysis, its number of documents, and the places of their terms.
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -7,24 +7,24 @@ use super::ranked::RankedInfo;
 use super::runs::RunInfo;
 use crate::{Analysis, Error, Result};
 
-/// The version of the index's content, and the oldest one that is read. Version 1 also said how much space it had.
+/// The version of the index's content, and the oldest readable one. Version 1 also stored the amount of its space.
 const VERSION: u32 = 2;
 const VERSION_OLDEST: u32 = 1;
 
-/// The word that tells an index from other tables.
+/// The word that distinguishes an index from other tables.
 const FORMAT: &str = "nandex-tfidf";
 
-/// The state of an index, kept as JSON among the blocks, under a key that no block has. Replacing it is what makes a
-/// batch count.
+/// The state of an index, stored as JSON among the blocks, under a key that no block has. Replacing it makes a batch
+/// count.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(super) struct State {
     format: String,
     version: u32,
     /// How text becomes terms.
     pub(super) analysis: Analysis,
-    /// Documents in it.
+    /// The number of its documents.
     pub(super) documents: u64,
-    /// Occurrences of all terms in these.
+    /// The number of occurrences of all terms in these.
     pub(super) occurrences: u64,
     /// The number of the counting tables that count; 0 for none.
     pub(super) generation: u64,
@@ -36,12 +36,12 @@ pub(super) struct State {
     pub(super) next_run: u64,
     /// Documents of the last batch, which the table of documents may not have yet.
     pub(super) unapplied: Option<Unapplied>,
-    /// Blocks that may be there and are not used.
+    /// Blocks that may exist and are not used.
     pub(super) unused: Vec<Unused>,
     /// The rank index, if there is one.
     #[serde(default)]
     pub(super) ranked: Option<RankedInfo>,
-    /// Was there one, which went because documents came or went?
+    /// Whether there was one that was removed because documents were added or removed.
     #[serde(default)]
     pub(super) ranked_is_stale: bool,
 }
@@ -51,17 +51,17 @@ pub(super) struct State {
 pub(super) struct Unapplied {
     pub(super) run: u64,
     pub(super) blocks: u32,
-    /// Did they go?
+    /// Whether they were removed.
     pub(super) are_removed: bool,
 }
 
-/// Blocks of a run, at most that many of each kind.
+/// The most blocks of a run, of each kind.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(super) struct Unused {
     pub(super) run: u64,
     pub(super) terms: u32,
     pub(super) documents: u32,
-    /// Blocks of each section of a rank index.
+    /// The most blocks of each section of a rank index.
     #[serde(default)]
     pub(super) ranked: u32,
 }
@@ -90,7 +90,7 @@ impl State {
         serde_json::to_vec(self).unwrap_or_default()
     }
 
-    /// Reads a state, and refuses one of another version.
+    /// Decodes a state, and rejects one of another version.
     pub(super) fn decode(bytes: &[u8]) -> Result<Self> {
         let Header { format, version } = parse(bytes)?;
         if format != FORMAT || !(VERSION_OLDEST..=VERSION).contains(&version) {
@@ -105,14 +105,14 @@ impl State {
         Ok(state)
     }
 
-    /// Entries of terms in the tables, and in runs.
+    /// Returns the number of entries of terms in the tables, and in runs.
     pub(super) fn terms(&self) -> (u64, u64) {
         let in_runs = self.runs.iter().map(|run| run.terms).sum();
         (self.texts.map_or(0, |texts| texts.terms), in_runs)
     }
 }
 
-/// What every version has.
+/// The fields that every version has.
 #[derive(Deserialize)]
 struct Header {
     format: String,

@@ -1,4 +1,4 @@
-//! Power cuts after every operation of an index's life, and what the next opening finds.
+//! Power cuts after every operation of an index's life, and the state that the next opening finds.
 
 use std::sync::Arc;
 
@@ -14,10 +14,10 @@ use crate::{Document, Indexing, Model, RankIndex};
 /// RAM of a batch, so that a few documents fill it.
 const BATCH_BYTES: usize = 12_000;
 
-/// Runs at which they are merged.
+/// The number of runs at which they are merged.
 const RUNS_MAX: usize = 3;
 
-/// Of this many recoveries one is cut itself, at each operation of this many.
+/// One in this many recoveries is cut itself, at every operation of this many.
 const DEEPER: u64 = 40;
 const STRIDE: usize = 5;
 
@@ -29,7 +29,7 @@ fn create(device: Arc<dyn Device>, analysis: &Analysis, values: ValuesConfig) ->
     limited(Corpus::create_with(&volume, (analysis, &Stated::default()), CONFIG, values).unwrap())
 }
 
-/// A log of blocks that has to grow on the way.
+/// A log of blocks that has to grow during the test.
 fn short() -> ValuesConfig {
     let (segment_pages, segments, io_chunk_pages) = (2, 5, 1);
     ValuesConfig { segment_pages, segments, io_chunk_pages, when_full: WhenFull::Grow }
@@ -56,8 +56,8 @@ fn document(number: u32) -> Document {
     Document::new(format!("d{number}"), text)
 }
 
-/// What is done with an index: documents go in or out, by their numbers, one by one; or all of another index come; or a
-/// rank index is made.
+/// A step in the life of an index: documents are added or removed, by their numbers, one by one; or all of another
+/// index are merged; or a rank index is created.
 #[derive(Clone, Debug)]
 enum Step {
     Add(Vec<u32>),
@@ -67,7 +67,7 @@ enum Step {
 }
 
 impl Step {
-    /// Does it, or what is left of it.
+    /// Does the step, or the rest of it.
     fn run(&self, corpus: &mut Corpus, has: &[u32]) -> Result<()> {
         let documents = |numbers: &[u32]| -> Vec<_> {
             numbers.iter().map(|number| Ok(document(*number))).collect()
@@ -91,7 +91,7 @@ impl Step {
         }
     }
 
-    /// What an index may have after a part of it, given what it had before.
+    /// Returns the possible contents of an index after a part of the step, given its content before.
     fn outcomes(&self, before: &[u32]) -> Vec<Vec<u32>> {
         let with = |numbers: &[u32]| [before, numbers].concat();
         match self {
@@ -109,8 +109,8 @@ impl Step {
     }
 }
 
-/// The numbers of the documents that an index has, which must be one of `outcomes`: every count says so, and its table of
-/// documents.
+/// Returns the numbers of the documents that an index has, which must be one of `outcomes`: every count and its table
+/// of documents must agree.
 #[track_caller]
 fn found(corpus: &Corpus, outcomes: &[Vec<u32>], story: &str) -> Vec<u32> {
     let count = usize::try_from(corpus.documents()).unwrap();
@@ -132,7 +132,7 @@ fn found(corpus: &Corpus, outcomes: &[Vec<u32>], story: &str) -> Vec<u32> {
     outcome.clone()
 }
 
-/// A rank index that is there is whole, and of these documents.
+/// Checks that a rank index, if present, is whole, and of these documents.
 #[track_caller]
 fn check_ranked(corpus: &Corpus, has: &[u32], story: &str) {
     let Indexing { selection, weighting, .. } = Indexing::default();
@@ -145,7 +145,7 @@ fn check_ranked(corpus: &Corpus, has: &[u32], story: &str) {
     assert_eq!((answer.ranked, answer.documents), (scanned, has.len() as u64), "{story}");
 }
 
-/// Opens what a cut has left, looks at all of it, and does the rest of the step. Returns the cuts on the way.
+/// Opens the image after a cut, checks all of it, and does the rest of the step. Returns the cuts during that.
 fn survive(image: Image, step: &Step, before: &[u32], story: &str) -> Vec<Cut> {
     let outcomes = step.outcomes(before);
     let device = SimDevice::instant().with_image(image);
@@ -177,7 +177,7 @@ fn after_a_power_cut_at_any_operation_whole_batches_count_and_the_rest_can_be_do
     let device = SimDevice::instant();
     device.record_cuts();
     let mut corpus = create(Arc::new(device.clone()), &analysis(), short());
-    // What a cut leaves of an index that is not made yet is nobody's.
+    // The remains of an index that is not created yet are of no use.
     let _ = device.take_cuts();
     let (mut has, mut cuts, mut commits) = (Vec::new(), 0_u64, std::collections::BTreeSet::new());
     for step in &steps {
@@ -205,7 +205,7 @@ fn after_a_power_cut_at_any_operation_whole_batches_count_and_the_rest_can_be_do
     assert!(corpus.state.generation > 1 && commits.len() == steps.len(), "{:?}", corpus.state);
 }
 
-/// A document of a thousand terms.
+/// Creates a document of a thousand terms.
 fn long(number: u32) -> Document {
     let terms: Vec<String> = (0..1000).map(|n| format!("t{:05}", number * 500 + n)).collect();
     Document::new(format!("long{number}"), terms.join(" "))

@@ -1,4 +1,4 @@
-//! The volume of an index and its structures: what each is for, and its share of the RAM.
+//! The volume of an index and its structures: the purpose of each, and its share of the RAM.
 //!
 //! | structure | key | value | share |
 //! |---|---|---|---|
@@ -7,8 +7,8 @@
 //! | `texts` | number of a run and a block | the block; and the state of the index | 1/16 |
 //! | `documents` | hash of a document's id | hash of its text | 1/8 |
 //!
-//! A batch of documents takes 1/2 while documents come in, and a fitted model 1/4 and more afterwards. What is left is for
-//! the log's blocks and what is being read and written.
+//! A batch of documents takes 1/2 while documents come in, and a fitted model 1/4 and more afterwards. The rest is for
+//! the log's blocks and for buffers of reads and writes.
 
 use nandex::large::ValuesConfig;
 use nandex::raw::Stated;
@@ -19,16 +19,16 @@ use nandex_corpus::tables::{self, DOCUMENTS_FIRST, TablePlan};
 use super::CorpusConfig;
 use crate::{Error, Result};
 
-/// Blocks for which the table of blocks begins.
+/// The number of blocks for which the table of blocks begins.
 const BLOCKS_FIRST: u64 = 1000;
 
-/// Bytes of the log, at most.
+/// The most bytes of the log.
 const LOG_BYTES_MAX: u64 = 64 << 20;
 
 /// Bytes of a hash, of a document's id or of its text.
 const HASH_BYTES: usize = 16;
 
-/// The structures of an index, without the counting tables, which come and go.
+/// The structures of an index, without the counting tables, which are replaced.
 #[derive(Debug)]
 pub(super) struct Tables {
     pub(super) texts: LargeTable<AnyTable>,
@@ -67,10 +67,10 @@ const fn documents(config: &CorpusConfig) -> TablePlan {
     TablePlan::within(config.ram_bytes / 8, "documents", DOCUMENTS_FIRST)
 }
 
-/// The table of documents with the parameters that are stated.
+/// Returns the configuration of the table of documents with the stated parameters.
 ///
 /// # Errors
-/// Those that are not the user's to state; parameters that do not work.
+/// Parameters that the user cannot set; invalid parameters.
 fn documents_config(config: &CorpusConfig, stated: &Stated) -> Result<growing::Config> {
     let made = documents(config).config((HASH_BYTES, HASH_BYTES))?;
     let with = stated.on_one(made.clone())?;
@@ -82,7 +82,8 @@ fn documents_config(config: &CorpusConfig, stated: &Stated) -> Result<growing::C
     Err(Error::option("parameter", reason))
 }
 
-/// The length of the log, in bytes. The tables' updates are few: some 60 bytes for each document and each block.
+/// Returns the length of the log, in bytes. The tables' updates are few: some 60 bytes for each document and each
+/// block.
 pub(super) fn log_bytes(config: &CorpusConfig) -> u64 {
     tables::log_bytes((config.ram_bytes / 16).min(LOG_BYTES_MAX))
 }

@@ -34,7 +34,7 @@ pub(super) fn add(corpus: &mut Corpus, documents: &[Document]) -> Updated {
     corpus.update(documents.iter().cloned().map(Ok), Repeats::Refuse).unwrap()
 }
 
-/// All terms with their documents and occurrences, by the simplest code.
+/// Returns all terms with their documents and occurrences, by the simplest code.
 pub(super) fn counted(
     analysis: &Analysis,
     documents: &[Document],
@@ -57,7 +57,7 @@ pub(super) fn counted(
     all
 }
 
-/// All terms of an index, listed.
+/// Returns all terms of an index, as listed.
 pub(super) fn listed(corpus: &Corpus) -> BTreeMap<String, TermFrequency> {
     let mut all = BTreeMap::new();
     let take = |_: &TermKey, text: &[u8], frequency| {
@@ -66,7 +66,7 @@ pub(super) fn listed(corpus: &Corpus) -> BTreeMap<String, TermFrequency> {
         Ok(())
     };
     corpus.for_each_term(take).unwrap();
-    // Each is found by itself, too.
+    // Each is also found individually.
     let terms: Vec<&String> = all.keys().collect();
     let found = corpus.frequencies(&terms).unwrap();
     assert!(found.iter().eq(all.values()), "{found:?}");
@@ -131,7 +131,7 @@ fn an_id_twice_is_an_error_or_left_out_where_the_text_is_the_same() {
     assert_eq!(corpus.documents(), 3);
 }
 
-/// What version 1 made: a log of blocks of one length, and a state that says how long it is.
+/// An index of version 1: a log of blocks of one length, and a state with that length.
 #[test]
 fn an_index_of_the_first_version_is_read_and_goes_on() {
     let (volume, analysis) = (volume(), Analysis::default());
@@ -231,7 +231,7 @@ fn too_little_ram_and_other_limits_are_refused() {
     );
 }
 
-/// The numbers of terms in runs and in tables.
+/// Returns the numbers of terms in runs and in tables.
 fn terms_in(corpus: &Corpus) -> (Vec<u64>, u64) {
     let runs = corpus.state.runs.iter().map(|run| run.terms).collect();
     (runs, corpus.state.texts.map_or(0, |texts| texts.terms))
@@ -263,11 +263,11 @@ fn runs_are_merged_when_many_and_folded_when_they_have_as_much_as_the_tables() {
         seen.push(terms_in(&corpus));
     }
     assert_eq!(seen[2], (vec![10; 3], 100));
-    // The fourth made them one.
+    // The fourth merged them into one.
     assert_eq!(seen[3], (vec![40], 100));
-    // The next three joined it. With 100 terms all became a part of the tables.
+    // The next three joined it. With 100 terms all were folded into the tables.
     assert_eq!((seen[8].clone(), seen[9].clone()), ((vec![70, 10, 10], 100), (vec![], 100)));
-    // What goes from all documents is in no table after a fold.
+    // A term removed from all documents is not in a table after a fold.
     let gone = all.split_off(1);
     corpus.remove(gone.into_iter().map(Ok)).unwrap();
     corpus.fold().unwrap();
@@ -306,7 +306,7 @@ fn a_failure_in_the_middle_of_a_batch_leaves_none_of_it() {
     assert_eq!(listed(&corpus), counted(corpus.analysis(), &documents));
 }
 
-/// Documents of a thousand terms each that no other has, and one that all have; each comes twice.
+/// Documents of a thousand terms each that no other has, and one that all have; each occurs twice.
 fn large() -> impl Iterator<Item = Document> {
     (0..250_u32).flat_map(|number| {
         let terms: Vec<String> = (0..1000).map(|n| format!("t{:06}", number * 1000 + n)).collect();
@@ -366,14 +366,14 @@ fn a_few_documents_make_a_file_of_a_few_mebibytes_whatever_the_ram() {
     }
 }
 
-/// What an index without space has of the documents that it was given.
+/// The documents that an index without space keeps of those given.
 #[derive(PartialEq, Eq)]
 enum Kept {
     None,
     All,
 }
 
-/// More documents than fit: it is told with `reason`, and the index keeps what it has and goes on.
+/// Adds more documents than fit: the index fails with `reason`, keeps its content and continues.
 fn check_without_space(volume: &Volume, values: ValuesConfig, (kept, reason): (Kept, &str)) {
     let analysis = Analysis::default().ngrams(1, 2);
     let mut corpus =
@@ -389,7 +389,7 @@ fn check_without_space(volume: &Volume, values: ValuesConfig, (kept, reason): (K
         documents.extend(large().step_by(2));
     }
     assert_eq!(listed(&corpus), counted(&analysis, &documents));
-    // What did not fit is gone, so that it can go on.
+    // The remains are removed, so that the index can continue.
     corpus.remove([Ok(documents.remove(0))]).unwrap();
     assert_eq!(listed(&corpus), counted(&analysis, &documents));
 }
@@ -406,12 +406,12 @@ fn an_index_without_space_says_what_to_do_and_keeps_what_it_has() {
     check_limited(14 << 20, (Kept::None, "make space for the volume, or remove some"));
     // The documents fit, and new tables of their counts do not.
     check_limited(19 << 20, (Kept::All, "the device is limited to"));
-    // A log of blocks that keeps its size, as older indexes have.
+    // A log of blocks of a fixed size, as in older indexes.
     let fixed = ValuesConfig::holding(3 << 20, WhenFull::Refuse);
     check_without_space(&volume(), fixed, (Kept::None, "the value log is full"));
 }
 
-/// A vocabulary that is larger than the RAM for columns is in order nevertheless.
+/// Checks that a vocabulary larger than the RAM for columns is still in order.
 fn check_columns_on_flash(corpus: &Corpus, folder: &Path) {
     let selection = crate::Selection::default();
     let weighting = crate::Weighting { use_idf: false, ..crate::Weighting::default() };

@@ -1,4 +1,4 @@
-//! Documents come in and go out.
+//! Adds and removes documents.
 
 use nandex::Table;
 use nandex_corpus::DocumentResult;
@@ -12,35 +12,36 @@ use super::{Corpus, TermKey};
 use crate::tokenise::KeyMap;
 use crate::{Document, Error, Result};
 
-/// Documents whose ids are looked up at a time, and how many of them are worth a thread: some hundred us of work.
+/// The number of documents whose ids are looked up at a time, and the number that justifies a thread: some hundred us
+/// of work.
 const GROUP: usize = 512;
 const DOCUMENTS_MIN: usize = 16;
 
-/// Bytes of text at which a group is large enough. Two are in RAM.
+/// The bytes of text at which a group is large enough. Two are in RAM.
 const GROUP_BYTES: usize = 2 << 20;
 
-/// What happens to a document whose id is in the index already.
+/// The treatment of a document whose id is already in the index.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Repeats {
     /// It is an error.
     #[default]
     Refuse,
-    /// It is left out if its text is the same, and an error if not. So a run that has failed can be repeated.
+    /// It is skipped if its text is the same, and an error otherwise. So a failed run can be repeated.
     Skip,
 }
 
-/// What a run has done.
+/// The result of a run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Updated {
-    /// Documents added or removed.
+    /// The number of documents added or removed.
     pub documents: u64,
-    /// Documents left out because they were there.
+    /// The number of documents skipped because they already existed.
     pub skipped: u64,
-    /// Terms of these documents, each counted as often as it occurs.
+    /// The number of occurrences of terms in these documents.
     pub occurrences: u64,
 }
 
-/// Which way counts go.
+/// The direction in which counts change.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Change {
     Add(Repeats),
@@ -48,7 +49,7 @@ enum Change {
 }
 
 impl Change {
-    /// An amount with the sign of the change.
+    /// Returns an amount with the sign of the change.
     fn signed(self, amount: u64) -> Result<i64> {
         let amount = i64::try_from(amount).map_err(|_| Error::Contradiction {
             reason: format!("a batch with {amount} occurrences of a term"),
@@ -56,8 +57,8 @@ impl Change {
         Ok(if self == Self::Remove { -amount } else { amount })
     }
 
-    /// Is a document to be counted, given the hash of its text, that of a document of the same id earlier in the run,
-    /// and that of one in the index? If not, it is left out.
+    /// Returns whether a document is to be counted, given the hash of its text, that of a document of the same id
+    /// earlier in the run, and that of one in the index. If not, it is skipped.
     fn takes(
         self,
         (id, text): (&str, TermKey),
@@ -81,21 +82,21 @@ impl Change {
     }
 }
 
-/// Documents on their way into a batch.
+/// Documents to be put into a batch.
 #[derive(Default)]
 struct Group {
     documents: Vec<(Document, DocumentEntry)>,
     /// The hashes of their texts by those of their ids.
     ids: KeyMap<TermKey>,
-    /// What was found in each, in parts.
+    /// The terms found in each, in parts.
     analysed: Vec<Vec<Analysed>>,
 }
 
 impl Corpus {
     /// Adds documents.
     ///
-    /// Documents are counted in batches, and a batch as a whole. After an error or a crash the index has those of the
-    /// batches before, and none of the batch at hand; the same run with [`Repeats::Skip`] then adds the others.
+    /// Documents are counted in batches, and a batch as a whole. After an error or a crash the index has the completed
+    /// batches, and none of the current batch; the same run with [`Repeats::Skip`] then adds the others.
     ///
     /// # Errors
     /// The errors of `documents`, [`Error::Repeated`], [`Error::TermTooLong`], a table without space, a failed read or
@@ -108,11 +109,11 @@ impl Corpus {
         self.run(documents.into_iter(), Change::Add(repeats))
     }
 
-    /// Takes documents back: the index is then as if they had never been added. Each needs the id and the text that
-    /// were added. Terms that no document has any more count nowhere, and go when runs are folded into tables.
+    /// Removes documents: the index is then as if they had never been added. Each needs the id and the text that were
+    /// added. Terms that no document has any more do not count, and are removed when runs are folded into tables.
     ///
     /// # Errors
-    /// As [`update`](Self::update), and [`Error::NotAdded`] for a document that is not there or whose text differs.
+    /// As [`update`](Self::update), and [`Error::NotAdded`] for a document that is absent or whose text differs.
     pub fn remove(
         &mut self,
         documents: impl IntoIterator<Item = DocumentResult>,
@@ -152,7 +153,7 @@ impl Corpus {
         self.apply(&mut batch, change, &mut updated)?;
         drop(batch);
         match self.fold_if_due() {
-            // What is removed needs no tables; the runs stay.
+            // A removal needs no tables; the runs stay.
             Err(Error::NoSpace(_)) if change == Change::Remove => {}
             folded => folded?,
         }
@@ -179,7 +180,8 @@ impl Corpus {
         Ok(())
     }
 
-    /// Those of some documents that are to be counted, after those of a group and a batch; and how many are not.
+    /// Returns which of some documents are to be counted, after those of a group and a batch; and the number of the
+    /// others.
     fn taken(
         &self,
         documents: Vec<Document>,
@@ -202,7 +204,7 @@ impl Corpus {
         Ok((taken, skipped))
     }
 
-    /// The hashes of the texts under these ids.
+    /// Returns the hashes of the texts under these ids.
     fn stored(&self, entries: &[DocumentEntry]) -> Result<Vec<Option<TermKey>>> {
         let keys: Vec<&[u8]> = entries.iter().map(|entry| &entry.id.0[..]).collect();
         let found = self.documents.get_many(&keys)?;
@@ -255,7 +257,7 @@ impl Corpus {
     }
 }
 
-/// The next documents, few enough to be held; none at the end.
+/// Returns the next documents, as many as fit; none at the end.
 fn next_group(documents: &mut impl Iterator<Item = DocumentResult>) -> Result<Vec<Document>> {
     let mut group = Vec::new();
     let mut bytes = 0;
@@ -273,7 +275,7 @@ fn entry(document: &Document) -> DocumentEntry {
     DocumentEntry { id: TermKey::of(id), text: TermKey::of(text) }
 }
 
-/// A total after a change.
+/// Returns a total after a change.
 fn changed(total: u64, amount: i64) -> Result<u64> {
     total.checked_add_signed(amount).ok_or_else(|| Error::Contradiction {
         reason: format!("{amount} more than {total} documents or occurrences"),

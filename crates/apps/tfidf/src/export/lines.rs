@@ -24,7 +24,7 @@ pub(super) struct RowLine<'a> {
     pub(super) id: &'a str,
 }
 
-/// Writes a JSON object in each line of a file.
+/// A writer of a JSON object in each line of a file.
 #[derive(Debug)]
 pub(super) struct LinesWriter(Target);
 

@@ -1,4 +1,4 @@
-//! Matrices and vocabularies in files that other programs read.
+//! Writes matrices and vocabularies to files that other programs read.
 //!
 //! | file | what reads it | content |
 //! |---|---|---|
@@ -8,7 +8,7 @@
 //! | matrix, Parquet | pandas, Spark, DuckDB | `id`, `indices`, `values` of each document |
 //! | vocabulary, Parquet | the same | `term`, `documents`, `idf` of each column, in order |
 //!
-//! A file appears under its name when it is whole: an error leaves none, and what was there before stays.
+//! A file appears under its name when it is whole: an error leaves none, and a previous file stays.
 
 mod lines;
 mod npy;
@@ -28,7 +28,7 @@ use crate::{Model, Result};
 use lines::LinesWriter;
 use npz::NpzWriter;
 
-/// Where a matrix and what belongs to it are written.
+/// The files of a matrix and its parts.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct MatrixFiles {
     /// The matrix.
@@ -42,18 +42,18 @@ pub struct MatrixFiles {
 /// The size of a matrix.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct MatrixShape {
-    /// Documents.
+    /// The number of documents.
     pub rows: u64,
-    /// Terms.
+    /// The number of terms.
     pub columns: u64,
-    /// Entries that are not zero.
+    /// The number of nonzero entries.
     pub entries: u64,
 }
 
 impl Model<'_> {
-    /// Writes the matrix of `documents` as scipy reads it, and what belongs to it.
+    /// Writes the matrix of `documents` in scipy's format, with its vocabulary and documents.
     ///
-    /// Costs what [`rows`](Self::rows) costs, and the matrix is written twice: its parts are in temporary files of its
+    /// Costs as much as [`rows`](Self::rows), and the matrix is written twice: its parts are in temporary files of its
     /// folder first, since a part begins with its length.
     ///
     /// # Errors

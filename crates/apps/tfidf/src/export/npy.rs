@@ -3,10 +3,10 @@
 /// Bytes that a header's length is a multiple of.
 const ALIGN: usize = 64;
 
-/// Bytes before the text of the header: a mark, the version, the length of the text.
+/// The bytes before the text of the header: a mark, the version, the length of the text.
 const START: usize = 10;
 
-/// The header of an array of this type, such as `<f8`, and shape, such as `(3,)`.
+/// Returns the header of an array of this type, such as `<f8`, and shape, such as `(3,)`.
 pub(super) fn header(kind: &str, shape: &str) -> Vec<u8> {
     let text = format!("{{'descr': '{kind}', 'fortran_order': False, 'shape': {shape}, }}");
     let len = (START + text.len() + 1).next_multiple_of(ALIGN) - START;

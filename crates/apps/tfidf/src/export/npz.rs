@@ -1,7 +1,7 @@
-//! A CSR matrix as `scipy.sparse.load_npz` reads it: a ZIP file of `.npy` arrays.
+//! A CSR matrix in the format of `scipy.sparse.load_npz`: a ZIP file of `.npy` arrays.
 //!
-//! The length of each array stands before it, and is known at the end. So three arrays grow in temporary files, and
-//! are copied into the ZIP file when all rows are there.
+//! The length of each array precedes it, and is known at the end. So three arrays grow in temporary files, and are
+//! copied into the ZIP file when all rows are complete.
 
 use std::fs::File;
 use std::io::{BufReader, BufWriter, Read, Seek, Write};
@@ -17,7 +17,7 @@ use crate::{Entry, Error, Result};
 /// Bytes of a buffer.
 const BUFFER_BYTES: usize = 256 << 10;
 
-/// The largest number that an index of 32 bits may be.
+/// The largest value of a 32-bit index.
 const INT32_MAX: u64 = i32::MAX as u64;
 
 /// An array that grows in a file.
@@ -28,7 +28,7 @@ impl Part {
     fn new(target: &Target) -> Result<Self> {
         let folder = target.scratch_folder();
         let file = tempfile::tempfile_in(&folder);
-        let file = file.map_err(Error::file("make a temporary file in", &folder))?;
+        let file = file.map_err(Error::file("create a temporary file in", &folder))?;
         Ok(Self(BufWriter::with_capacity(BUFFER_BYTES, file)))
     }
 
@@ -43,13 +43,13 @@ impl Part {
 struct Parts {
     /// 8 bytes for each entry.
     data: BufReader<File>,
-    /// 4 bytes for each entry, or 8 if there are more columns than 32 bits number.
+    /// 4 bytes for each entry, or 8 if there are more columns than 32-bit numbers.
     indices: BufReader<File>,
-    /// 8 bytes for each row and one more.
+    /// 8 bytes for each row, and 8 more.
     starts: BufReader<File>,
 }
 
-/// Writes a matrix row by row.
+/// A writer of a matrix, row by row.
 #[derive(Debug)]
 pub(super) struct NpzWriter {
     target: Target,
@@ -69,7 +69,7 @@ impl NpzWriter {
         Ok(Self { target, shape, data, indices, starts })
     }
 
-    /// Rows so far.
+    /// Returns the number of rows so far.
     pub(super) fn rows(&self) -> u64 {
         self.shape.rows
     }
@@ -98,7 +98,7 @@ impl NpzWriter {
             if target.is_regular() {
                 return assemble(ZipWriter::new(target), shape, parts);
             }
-            // A pipe does not go back: lengths are after the arrays there, and at the end.
+            // A pipe cannot seek: there the lengths follow the arrays, and are at the end.
             Ok(assemble(ZipWriter::new_stream(target), shape, parts)?.into_inner())
         };
         write().map_err(Error::file("write", &path))?.finish()?;
@@ -106,7 +106,7 @@ impl NpzWriter {
     }
 }
 
-/// Bytes of a column's number in its temporary file.
+/// Returns the bytes of a column's number in its temporary file.
 fn index_bytes(columns: u64) -> usize {
     if columns <= INT32_MAX { 4 } else { 8 }
 }
@@ -135,7 +135,7 @@ fn assemble<W: Write + Seek>(
     Ok(zip.finish()?)
 }
 
-/// Begins an array of the ZIP file. Nothing is compressed: numbers hardly shrink, and so they are read at once.
+/// Begins an array of the ZIP file. Nothing is compressed: numbers hardly shrink, and reading stays direct.
 fn begin<W: Write + Seek>(
     zip: &mut ZipWriter<W>,
     name: &str,
@@ -148,7 +148,7 @@ fn begin<W: Write + Seek>(
     zip.write_all(&npy::header(kind, shape))
 }
 
-/// Copies little-endian numbers of `from` bytes each as numbers of `to` bytes, which they fit.
+/// Copies little-endian numbers of `from` bytes each as numbers of `to` bytes, into which they fit.
 fn copy_numbers(
     source: &mut impl Read,
     (from, to): (usize, usize),

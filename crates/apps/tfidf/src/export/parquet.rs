@@ -1,4 +1,4 @@
-//! Matrices and vocabularies in Parquet.
+//! Writes matrices and vocabularies in Parquet.
 //!
 //! A matrix has a row for each document: its `id`, the `indices` of its columns, and their `values`. A vocabulary has a
 //! row for each column, in order: its `term`, its `documents` and its `idf`.
@@ -32,14 +32,14 @@ const VOCABULARY: &str = "message vocabulary {
     required double idf;
 }";
 
-/// Entries of a row group, or its rows; about 20 MB.
+/// The entries or the rows of a row group; about 20 MB.
 const GROUP_ENTRIES: usize = 1 << 20;
 const GROUP_ROWS: usize = 1 << 17;
 
-/// Whether a column or a row group was written.
+/// The result of writing a column or a row group.
 type Written = std::result::Result<(), ParquetError>;
 
-/// Where a matrix and its vocabulary are written.
+/// The files of a matrix and its vocabulary.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ParquetFiles {
     /// The matrix.
@@ -52,7 +52,7 @@ impl Model<'_> {
     /// Writes the matrix of `documents` in Parquet, compressed with Snappy, and the vocabulary. pandas, Spark, DuckDB
     /// and the like can read the files.
     ///
-    /// Costs what [`rows`](Self::rows) costs, and about 60 MB of RAM.
+    /// Costs as much as [`rows`](Self::rows), and about 60 MB of RAM.
     ///
     /// # Errors
     /// As `rows`, and a failed write.
@@ -101,7 +101,7 @@ fn signed(number: u64) -> Result<i64> {
     })
 }
 
-/// Columns that become a row group.
+/// The columns of a row group.
 trait Group {
     fn is_empty(&self) -> bool;
 
@@ -145,7 +145,7 @@ fn failed(path: &Path) -> impl Fn(ParquetError) -> Error + use<> {
     move |error| Error::file("write", &path)(std::io::Error::other(error))
 }
 
-/// Rows of a matrix. Each entry has two levels in the file: whether it is there, and whether it goes on a row.
+/// The rows of a matrix. Each entry has two levels in the file: whether it exists, and whether it continues a row.
 #[derive(Default)]
 struct MatrixGroup {
     ids: Vec<ByteArray>,
@@ -162,7 +162,7 @@ impl MatrixGroup {
             self.indices.push(signed(entry.column)?);
             self.values.push(entry.value);
         }
-        // A row without entries has one level that says so.
+        // A row without entries has one level that marks it.
         self.are_there.extend((0..row.len().max(1)).map(|_| i16::from(!row.is_empty())));
         self.go_on.extend((0..row.len().max(1)).map(|at| i16::from(at > 0)));
         Ok(())
@@ -186,7 +186,7 @@ impl Group for MatrixGroup {
     }
 }
 
-/// Rows of a vocabulary.
+/// The rows of a vocabulary.
 #[derive(Default)]
 struct TermGroup {
     terms: Vec<ByteArray>,

@@ -1,4 +1,4 @@
-//! An output of an export, which knows its name.
+//! An output of an export, with its name.
 
 use std::io::{Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
@@ -20,17 +20,17 @@ impl Target {
         Ok(Self { path: path.to_path_buf(), file })
     }
 
-    /// Its path; for errors.
+    /// Returns its path; for errors.
     pub(super) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Whether it is a regular file, where a writer may go back.
+    /// Returns whether it is a regular file, in which a writer can seek.
     pub(super) fn is_regular(&self) -> bool {
         self.file.unfinished().is_some()
     }
 
-    /// Where its parts may wait: in the folder of a regular file, whose file system has space for both.
+    /// Returns the folder for its temporary parts: that of a regular file, whose file system has space for both.
     pub(super) fn scratch_folder(&self) -> PathBuf {
         let folder = self.file.unfinished().and_then(Path::parent);
         folder.map_or_else(std::env::temp_dir, |folder| Path::new(".").join(folder))

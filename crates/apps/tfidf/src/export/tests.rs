@@ -1,4 +1,4 @@
-//! Files of a small matrix. What scipy makes of them is tested in `tests/sklearn.rs`.
+//! Files of a small matrix. `tests/sklearn.rs` tests how scipy reads them.
 
 use std::fs;
 use std::io::{Cursor, Read};
@@ -54,13 +54,13 @@ fn a_matrix_has_its_arrays_and_the_names_of_rows_and_columns() {
     });
 }
 
-/// The arrays of a matrix, by their names.
+/// Returns the arrays of a matrix, by their names.
 fn arrays(bytes: &[u8]) -> Vec<(String, Vec<u8>)> {
     let mut zip = zip::ZipArchive::new(Cursor::new(bytes)).unwrap();
     let one = |index| {
         let mut array = zip.by_index(index).unwrap();
         let mut bytes = Vec::new();
-        // It is compared with its checksum.
+        // Its checksum is verified.
         array.read_to_end(&mut bytes).unwrap();
         (array.name().unwrap().into_owned(), bytes)
     };
@@ -69,7 +69,7 @@ fn arrays(bytes: &[u8]) -> Vec<(String, Vec<u8>)> {
 
 #[test]
 fn a_matrix_through_a_pipe_has_the_arrays_of_one_in_a_file() {
-    // Lengths stand before the arrays in a file, and a pipe does not go back to them.
+    // Lengths precede the arrays in a file, and a pipe cannot seek back to them.
     with_model(|folder, model, documents| {
         let file = MatrixFiles {
             matrix: folder.join("matrix.npz"),

@@ -1,7 +1,7 @@
-//! From a term to its column: a map while it fits into RAM, else a file in the order of terms' keys.
+//! Maps a term to its column: by a map if it fits into RAM, otherwise by a file in the order of terms' keys.
 //!
-//! Terms of some thousand documents are looked up together, so their keys are sorted and the file is read in order. A
-//! lookup of each by itself would read a page of flash for each.
+//! Terms of some thousand documents are looked up together, so their keys are sorted and the file is read in order.
+//! Single lookups would read a page of flash for each.
 
 use std::fs::File;
 use std::io::{BufWriter, IntoInnerError, Write};
@@ -25,13 +25,13 @@ const ENTRY_BYTES: usize = 32;
 /// Columns of a block of the file, of which the first key is in RAM.
 const BLOCK_ENTRIES: usize = 128;
 
-/// Blocks that are read at a time where most of them are needed.
+/// The number of blocks read at a time if most of them are needed.
 const BLOCKS_READ: usize = 64;
 
-/// Blocks for each key up to which that is so: reading all of them in order takes less than as many single reads.
+/// The most blocks per key for reading all in order, which takes less time than as many single reads.
 const BLOCKS_PER_KEY_MAX: usize = 16;
 
-/// Bytes of the buffer with which the file is written.
+/// Bytes of the buffer for writing the file.
 const BUFFER_BYTES: usize = 256 << 10;
 
 /// A column of the matrix.
@@ -39,7 +39,7 @@ const BUFFER_BYTES: usize = 256 << 10;
 pub(super) struct Column {
     /// Its index, from 0.
     pub(super) index: u64,
-    /// Documents of the index that have its term.
+    /// The number of documents of the index that have its term.
     pub(super) documents: u64,
 }
 
@@ -48,20 +48,21 @@ pub(super) struct Column {
 pub(super) enum Columns {
     /// In RAM.
     Map(KeyMap<Column>),
-    /// In a file without a name.
+    /// In an unnamed file.
     File(SortedFile),
 }
 
-/// Columns by their terms, while they are gathered.
+/// Columns by their terms, under construction.
 #[derive(Debug)]
 pub(super) enum ColumnsBuilder {
     Map(KeyMap<Column>),
-    /// By key, in runs, and the folder of all files.
+    /// Sorted by key, in runs, and the folder of all files.
     Sorter(Sorter<Sortable>, PathBuf),
 }
 
 impl ColumnsBuilder {
-    /// For that many columns, in about `ram_bytes` of RAM. Files are made in `folder` if the RAM is too little.
+    /// Creates a builder for that many columns, in about `ram_bytes` of RAM. Files are created in `folder` if the RAM
+    /// is too little.
     pub(super) fn new(folder: &Path, count: u64, ram_bytes: u64) -> Self {
         if count.saturating_mul(ENTRY_RAM_BYTES) > ram_bytes {
             let ram_bytes = usize::try_from(ram_bytes).unwrap_or(usize::MAX / 4);
@@ -86,7 +87,7 @@ impl ColumnsBuilder {
         }
     }
 
-    /// To be called after the last insert.
+    /// Must be called after the last insert.
     pub(super) fn finish(self) -> Result<Columns> {
         match self {
             Self::Map(map) => Ok(Columns::Map(map)),
@@ -96,13 +97,13 @@ impl ColumnsBuilder {
 }
 
 impl Columns {
-    /// Is there a file to be read?
+    /// Returns whether a file must be read.
     pub(super) fn are_in_file(&self) -> bool {
         matches!(self, Self::File(_))
     }
 
-    /// The columns of these terms, in their order; nothing for terms that have none. A file is read in its order: once
-    /// as a whole for many terms, a block for each of few.
+    /// Returns the columns of these terms, in their order; `None` for terms without a column. A file is read in order:
+    /// once as a whole for many terms, or a block for each of few.
     pub(super) fn find_many(&self, keys: &[TermKey]) -> Result<Vec<Option<Column>>> {
         match self {
             Self::Map(map) => Ok(keys.iter().map(|key| map.get(key).copied()).collect()),
@@ -111,7 +112,7 @@ impl Columns {
     }
 }
 
-/// Columns by the keys of their terms, in a file without a name.
+/// Columns by the keys of their terms, in an unnamed file.
 #[derive(Debug)]
 pub(super) struct SortedFile {
     file: File,
@@ -203,7 +204,7 @@ mod tests {
         assert_eq!(found[19_999], Some(Column { index: 19_999, documents: 1 << 33 | 19_999 }));
         assert_eq!(found[20_000], None);
         assert_eq!(file.find_many(&keys).unwrap(), found);
-        // Few keys read single blocks; some are before the first one or come twice.
+        // A few keys read single blocks; some are before the first one or occur twice.
         let few = [key(7), TermKey([0; 16]), key(30_000), key(7), TermKey([0xff; 16])];
         assert_eq!(file.find_many(&few).unwrap(), map.find_many(&few).unwrap());
         assert_eq!(file.find_many(&[]).unwrap(), []);

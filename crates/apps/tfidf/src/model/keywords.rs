@@ -1,4 +1,4 @@
-//! The words that say most about each document.
+//! The words that characterise each document most.
 
 use std::collections::HashMap;
 
@@ -18,10 +18,10 @@ pub struct Keyword {
 }
 
 impl Model<'_> {
-    /// The terms of the highest weights of each document, at most `count` and the highest first; of equal weights the
-    /// first by code points. `take` gets each document's id and its keywords.
+    /// Finds the terms of the highest weights of each document, at most `count` and the highest first; equal weights
+    /// are in the order of code points. `take` gets each document's id and its keywords.
     ///
-    /// Costs what [`rows`](Self::rows) costs, and the reads of the keywords' texts.
+    /// Costs as much as [`rows`](Self::rows), and the reads of the keywords' texts.
     ///
     /// # Errors
     /// As `rows`.
@@ -42,7 +42,7 @@ impl Model<'_> {
         })
     }
 
-    /// The texts of all these columns.
+    /// Returns the texts of all these columns.
     fn texts(&self, best: &[Vec<Entry>]) -> Result<HashMap<u64, String>> {
         let mut wanted: Vec<u64> = best.iter().flatten().map(|entry| entry.column).collect();
         wanted.sort_unstable();
@@ -52,7 +52,7 @@ impl Model<'_> {
     }
 }
 
-/// The entries of the highest values.
+/// Returns the entries of the highest values.
 fn best(row: &[Entry], count: usize) -> Vec<Entry> {
     let mut best = row.to_vec();
     // Columns are in the order of code points.

@@ -1,4 +1,4 @@
-//! An index with its columns: what scikit-learn's `TfidfVectorizer` is after `fit`.
+//! An index with its columns: the equivalent of scikit-learn's `TfidfVectorizer` after `fit`.
 //!
 //! ```text
 //!   tables and runs --limits--> kept terms --sorted by text--> vocabulary, in a file
@@ -7,8 +7,8 @@
 //! ```
 //!
 //! Each pass over documents looks up the different terms of some thousand documents together. That reads nothing while
-//! all columns fit into RAM: a quarter of the index's RAM has space for about a million columns in 256 MiB. More of
-//! them are in a file of 32 bytes each, which is read in order, once for these documents.
+//! all columns fit into RAM: a quarter of the index's RAM has space for about a million columns in 256 MiB. Beyond that
+//! they are in a file of 32 bytes each, which is read in order, once for these documents.
 
 mod columns;
 mod keywords;
@@ -39,25 +39,25 @@ use columns::{Column, Columns, ColumnsBuilder};
 use rows::Rows;
 use vocabulary::VocabularyWriter;
 
-/// An entry of a row that is not zero.
+/// A nonzero entry of a row.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Entry {
     /// The column, from 0.
     pub column: u64,
-    /// Its number.
+    /// Its value.
     pub value: f64,
 }
 
-/// A document's row: its entries in the order of columns. One without entries is a row of zeros.
+/// A document's row: its entries in the order of columns. A row without entries is a row of zeros.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Row<'a> {
     /// The document's id.
     pub id: &'a str,
-    /// What is not zero.
+    /// The nonzero entries.
     pub entries: &'a [Entry],
 }
 
-/// An index with its columns. It stays as the index is now, which cannot change meanwhile.
+/// An index with its columns. It holds the current content of the index, which cannot change meanwhile.
 ///
 /// ```
 /// use nandex_tfidf::{Analysis, Corpus, CorpusConfig, Document, Model, Repeats, Selection, Weighting};
@@ -85,7 +85,7 @@ pub struct Model<'c> {
     vocabulary: Vocabulary,
 }
 
-/// An index that a model keeps as it is.
+/// The index of a model.
 #[derive(Clone, Debug)]
 enum Held<'c> {
     Borrowed(&'c Corpus),
@@ -104,8 +104,8 @@ impl Deref for Held<'_> {
 }
 
 impl Model<'static> {
-    /// As [`fit`](Model::fit), and the model shares the index: for an owner that keeps both. The index can change again
-    /// when the model is gone.
+    /// Does the same as [`fit`](Model::fit), and the model shares the index: for an owner of both. The index can change
+    /// again once the model is dropped.
     ///
     /// # Errors
     /// As `fit`.
@@ -127,7 +127,7 @@ impl<'c> Model<'c> {
     /// files.
     ///
     /// # Errors
-    /// Options that cannot work, [`crate::Error::NoTerms`], a failed read or write.
+    /// Invalid options, [`crate::Error::NoTerms`], a failed read or write.
     pub fn fit(
         corpus: &'c Corpus,
         selection: &Selection,
@@ -160,20 +160,20 @@ impl<'c> Model<'c> {
         Ok(Self { corpus, weigher, columns, vocabulary })
     }
 
-    /// How many columns there are.
+    /// Returns the number of columns.
     #[must_use]
     pub fn columns(&self) -> u64 {
         self.vocabulary.len()
     }
 
-    /// The terms of all columns, in order. An item is an error where the file of the vocabulary cannot be read.
+    /// Returns the terms of all columns, in order. An item is an error if the file of the vocabulary cannot be read.
     #[must_use]
     pub fn terms(&self) -> Terms<'_> {
         self.vocabulary.terms(self.weigher)
     }
 
-    /// The row of each document, in their order. Documents need not be in the index; terms without a column count
-    /// nothing.
+    /// Calls `take` with the row of each document, in their order. Documents need not be in the index; terms without a
+    /// column do not count.
     ///
     /// Costs a lookup of each different term of some thousand documents. RAM is a quarter of the index's, and one
     /// document's terms.
@@ -190,7 +190,7 @@ impl<'c> Model<'c> {
         })
     }
 
-    /// The terms of each document that have columns, in the order of columns, with the document's id.
+    /// Calls `take` with the terms of each document that have columns, in the order of columns, and the document's id.
     pub(crate) fn counted(
         &self,
         documents: impl IntoIterator<Item = DocumentResult>,
@@ -203,7 +203,7 @@ impl<'c> Model<'c> {
         self.weigher
     }
 
-    /// How it weighs terms, and the terms, without the index.
+    /// Returns its weighting of terms, and the terms, without the index.
     pub(crate) fn into_parts(self) -> (Weigher, Vocabulary) {
         (self.weigher, self.vocabulary)
     }

@@ -1,4 +1,4 @@
-//! The documents that are most like a query.
+//! The documents most similar to a query.
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
@@ -10,10 +10,10 @@ use super::weigh::euclidean;
 use super::{Entry, Model};
 use crate::{Document, Result};
 
-/// A document with its likeness to a query.
+/// A document with its similarity to a query.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Ranked {
-    /// The cosine of its row and that of the query: more than 0, and about 1 at most.
+    /// The cosine of its row and that of the query: more than 0, and at most about 1.
     pub cosine: f64,
     /// Its number among the documents that were read, from 0.
     pub number: u64,
@@ -23,7 +23,7 @@ pub struct Ranked {
 
 impl Eq for Ranked {}
 
-/// The most alike first; of equals the first document.
+/// The most similar first; among equals the first document.
 impl Ord for Ranked {
     fn cmp(&self, other: &Self) -> Ordering {
         other.cosine.total_cmp(&self.cosine).then_with(|| self.number.cmp(&other.number))
@@ -37,10 +37,10 @@ impl PartialOrd for Ranked {
 }
 
 impl Model<'_> {
-    /// The documents most like `query`, at most `count` and the most alike first. Documents that share no term with it
-    /// are left out.
+    /// Returns the documents most similar to `query`, at most `count` and the most similar first. Documents that share
+    /// no term with it are left out.
     ///
-    /// This is a scan: it reads and weighs all of `documents`, each time. It is exact.
+    /// This is a scan: it reads and weighs all of `documents` each time. It is exact.
     ///
     /// # Errors
     /// As [`rows`](Self::rows).
@@ -67,7 +67,7 @@ impl Model<'_> {
         Ok(best.into_sorted_vec())
     }
 
-    /// The row of a text.
+    /// Returns the row of a text.
     fn row(&self, text: &str) -> Result<Vec<Entry>> {
         let mut row = Vec::new();
         Rows::new(self).run([Ok(Document::new("", text))].into_iter(), |rows| {
@@ -78,7 +78,7 @@ impl Model<'_> {
     }
 }
 
-/// The cosine of two rows; 0 where one has no entries.
+/// Returns the cosine of two rows; 0 if one has no entries.
 fn cosine(a: &[Entry], b: &[Entry]) -> f64 {
     let (mut left, mut right) = (a.iter().peekable(), b.iter().peekable());
     let mut product = 0.0;

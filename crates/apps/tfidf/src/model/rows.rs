@@ -1,5 +1,5 @@
 //! Rows of documents: the terms of some thousand documents are looked up together, by as many threads as the system has
-//! processors for.
+//! processors.
 
 use nandex_corpus::parts::{Threads, in_parts};
 use nandex_corpus::{Document, DocumentResult};
@@ -8,17 +8,17 @@ use super::{Column, Entry, Model};
 use crate::Result;
 use crate::tokenise::{KeyMap, TermKey, Tokens};
 
-/// Documents that are gathered at a time, at most, and of these, how many are worth a thread: some hundred us of work.
+/// The most documents gathered at a time, and the number of these that justifies a thread: some hundred us of work.
 const DOCUMENTS_MAX: usize = 4096;
 const DOCUMENTS_MIN: usize = 32;
 
-/// RAM of a gathered term that others do not have: its key twice, the map's overhead, its last place, its column.
+/// RAM of a gathered term that is new: its key twice, the map's overhead, its last place, its column.
 const TERM_RAM_BYTES: usize = 136;
 
 /// RAM of a term of a document: its number and count, and its entry.
 const OCCURRING_RAM_BYTES: usize = 24;
 
-/// A term of a document, by its number among those gathered, and how often it occurs.
+/// A term of a document, by its number among the gathered ones, and the number of its occurrences.
 type Occurring = (u32, u32);
 
 /// The terms of some documents.
@@ -26,11 +26,11 @@ type Occurring = (u32, u32);
 struct Gathered {
     numbers: KeyMap<u32>,
     keys: Vec<TermKey>,
-    /// Of each term, the number of the last document that has it plus one, and its place in `occurring`.
+    /// For each term, the number of the last document that has it plus one, and its place in `occurring`.
     last: Vec<(usize, usize)>,
     /// The terms of all documents.
     occurring: Vec<Occurring>,
-    /// Each document's id, and where its terms end.
+    /// Each document's id, and the end of its terms.
     documents: Vec<(String, usize)>,
 }
 
@@ -77,11 +77,11 @@ pub(crate) struct CountedTerm {
 /// A document's id, and its entries in the order of columns.
 pub(super) type Weighed = (String, Vec<Entry>);
 
-/// Makes the rows of documents.
+/// A producer of the rows of documents.
 #[derive(Debug)]
 pub(super) struct Rows<'m, 'c> {
     model: &'m Model<'c>,
-    /// RAM of texts, and of what is gathered of them by all threads.
+    /// The RAM of texts, and of all threads' gathered terms.
     text_bytes: usize,
     ram_bytes: usize,
 }
@@ -114,7 +114,7 @@ impl<'m, 'c> Rows<'m, 'c> {
         })
     }
 
-    /// Calls `take` with what `make` makes of the terms of each document, some documents after another.
+    /// Calls `take` with the result of `make` for the terms of each document, some documents after another.
     fn each_group<R: Send>(
         &self,
         mut documents: impl Iterator<Item = DocumentResult>,
@@ -141,7 +141,7 @@ impl<'m, 'c> Rows<'m, 'c> {
         }
     }
 
-    /// The next documents, few enough to be held; none at the end.
+    /// Returns the next documents, as many as fit; none at the end.
     fn next_group(
         &self,
         documents: &mut impl Iterator<Item = DocumentResult>,
@@ -156,7 +156,7 @@ impl<'m, 'c> Rows<'m, 'c> {
         Ok(group)
     }
 
-    /// What `make` makes of the terms of each of these documents, which are looked up together.
+    /// Returns the results of `make` for the terms of each of these documents, which are looked up together.
     fn part<R>(
         &self,
         documents: &mut [Document],
@@ -179,7 +179,7 @@ impl<'m, 'c> Rows<'m, 'c> {
         Ok(rows)
     }
 
-    /// Looks up the terms of what was gathered, and forgets it.
+    /// Looks up the gathered terms, and clears them.
     fn count<R>(
         &self,
         gathered: &mut Gathered,

@@ -1,4 +1,4 @@
-//! Which terms become columns: scikit-learn's `_limit_features`, over terms that do not fit into RAM.
+//! Selects the terms that become columns: scikit-learn's `_limit_features`, over terms that do not fit into RAM.
 
 use std::path::Path;
 
@@ -8,15 +8,15 @@ use super::sort::{PAYLOAD_BYTES, Sortable};
 use crate::tokenise::TermKey;
 use crate::{Corpus, Error, Result, Selection, TermFrequency};
 
-/// The terms that were kept.
+/// The selected terms.
 pub(super) struct Kept {
-    /// How many.
+    /// Their number.
     pub(super) count: u64,
-    /// Their texts in order, with what [`unpack`] reads.
+    /// Their texts in order, with the payload that [`unpack`] reads.
     pub(super) terms: Sorted<Sortable>,
 }
 
-/// A term's key and its documents, as they are sorted with its text.
+/// Packs a term's key and its documents, to be sorted with its text.
 fn pack(key: TermKey, documents: u64) -> [u8; PAYLOAD_BYTES] {
     let mut payload = [0; PAYLOAD_BYTES];
     payload[..16].copy_from_slice(&key.0);
@@ -24,7 +24,7 @@ fn pack(key: TermKey, documents: u64) -> [u8; PAYLOAD_BYTES] {
     payload
 }
 
-/// A term's key and its documents.
+/// Unpacks a term's key and its documents.
 pub(super) fn unpack(payload: &[u8; PAYLOAD_BYTES]) -> (TermKey, u64) {
     let mut key = [0; 16];
     key.copy_from_slice(&payload[..16]);
@@ -53,7 +53,7 @@ pub(super) fn select(
         if !by_frequency {
             return Ok(sorter.push(Sortable::new(text, &pack(*key, documents)))?);
         }
-        // Where each count is 1, a term occurs once in each of its documents.
+        // If each count is 1, a term occurs once in each of its documents.
         let occurrences = if is_binary { documents } else { occurrences };
         sort_key.clear();
         sort_key.extend((!occurrences).to_be_bytes());
@@ -71,14 +71,14 @@ pub(super) fn select(
 
 fn none_left(corpus: &Corpus, least: f64, most: f64) -> Error {
     let reason = if corpus.occurrences() == 0 {
-        "the documents of the index have none; look whether they have only stop words".to_owned()
+        "the documents of the index have none; check whether they have only stop words".to_owned()
     } else {
         format!("none is in {least} to {most} documents; try a lower min_df or a higher max_df")
     };
     Error::NoTerms { reason }
 }
 
-/// The first terms by frequency, sorted by text.
+/// Returns the first terms by frequency, sorted by text.
 fn most_frequent(
     by_frequency: Sorter<Sortable>,
     features: u64,

@@ -1,17 +1,17 @@
-//! A term as it is sorted: by a key, with what goes with it.
+//! A term in its sorted form: a key, with its payload.
 
 use std::cmp::Ordering;
 use std::io::{self, BufRead, Read, Write};
 
 use nandex_corpus::sort::Record;
 
-/// Bytes that go with a key.
+/// The bytes of a payload.
 pub(super) const PAYLOAD_BYTES: usize = 24;
 
-/// Bytes that an allocation takes in addition to what is in it.
+/// The bytes of an allocation in addition to its content.
 const ALLOCATION_BYTES: usize = 16;
 
-/// A key, and behind it what goes with it.
+/// A key, followed by its payload.
 #[derive(Debug)]
 pub(super) struct Sortable(Box<[u8]>);
 

@@ -1,4 +1,4 @@
-//! Models of small indexes, whose numbers are known.
+//! Models of small indexes with known numbers.
 
 use std::sync::Arc;
 

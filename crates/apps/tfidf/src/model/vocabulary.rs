@@ -1,4 +1,4 @@
-//! The terms of all columns in order, in a file without a name.
+//! The terms of all columns in order, in an unnamed file.
 
 use std::fs::File;
 use std::io::{BufReader, BufWriter, Read, Write};
@@ -13,7 +13,7 @@ use crate::{Error, Result};
 /// Bytes of a buffer.
 const BUFFER_BYTES: usize = 256 << 10;
 
-/// Bytes of the buffer in which a few terms are read.
+/// Bytes of the buffer for reading a few terms.
 const STEP_BYTES: usize = 4 << 10;
 
 /// A column's term.
@@ -21,26 +21,26 @@ const STEP_BYTES: usize = 4 << 10;
 pub struct Term {
     /// Its text.
     pub text: String,
-    /// Documents of the index that have it.
+    /// The number of documents of the index that have it.
     pub documents: u64,
     /// Its inverse document frequency, or 1 if that is not used.
     pub idf: f64,
 }
 
-/// Columns of which one has its place in RAM.
+/// One in this many columns has its place in RAM.
 const STEP: u64 = 64;
 
-/// The file, complete.
+/// The complete file.
 #[derive(Debug)]
 pub(crate) struct Vocabulary {
     file: File,
     len: u64,
     bytes: u64,
-    /// Where each [`STEP`]th column begins.
+    /// The beginning of each [`STEP`]th column.
     places: Vec<u64>,
 }
 
-/// The file while it is written: each term's documents, the bytes of its text, the text.
+/// The file during writing: each term's documents, the bytes of its text, the text.
 pub(super) struct VocabularyWriter {
     file: BufWriter<File>,
     len: u64,
@@ -82,7 +82,7 @@ impl Vocabulary {
         self.len
     }
 
-    /// Bytes of its file: the texts, and 16 more for each.
+    /// Returns the bytes of its file: the texts, and 16 more for each.
     pub(crate) fn bytes(&self) -> u64 {
         self.bytes
     }
@@ -91,7 +91,8 @@ impl Vocabulary {
         self.terms_from(0, BUFFER_BYTES, weigher)
     }
 
-    /// The terms from a column on, of which [`STEP`] or fewer before it are read. The column is a multiple of `STEP`.
+    /// Returns the terms from a column on, after reading [`STEP`] or fewer before it. The column is a multiple of
+    /// `STEP`.
     fn terms_from(&self, column: u64, buffer_bytes: usize, weigher: Weigher) -> Terms<'_> {
         let place = usize::try_from(column / STEP).ok().and_then(|step| self.places.get(step));
         let file = ReadFrom { file: &self.file, offset: place.copied().unwrap_or(0) };
@@ -99,8 +100,8 @@ impl Vocabulary {
         Terms { file, weigher, left: self.len.saturating_sub(column) }
     }
 
-    /// The texts of these columns, which ascend. Costs a read of up to [`STEP`] terms for each, and one for columns
-    /// that are near each other.
+    /// Returns the texts of these columns, which ascend. Costs a read of up to [`STEP`] terms for each, and one for
+    /// columns near each other.
     pub(super) fn texts(&self, columns: &[u64], weigher: Weigher) -> Result<Vec<String>> {
         let mut texts = Vec::with_capacity(columns.len());
         let mut columns = columns.iter().peekable();
@@ -116,14 +117,14 @@ impl Vocabulary {
                     break;
                 }
             }
-            // A column past the end is nobody's.
+            // Columns past the end do not exist.
             while columns.next_if(|column| **column < start + STEP).is_some() {}
         }
         Ok(texts)
     }
 }
 
-/// A file with a place of its own, so that several may read it.
+/// A file with a separate position, so that several can read it.
 #[derive(Debug)]
 struct ReadFrom<'f> {
     file: &'f File,

@@ -4,28 +4,28 @@ use crate::{Norm, Weighting};
 
 use super::{CountedTerm, Entry};
 
-/// How a fitted index weighs terms.
+/// The weighting of terms of a fitted index.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Weigher {
     pub(crate) weighting: Weighting,
-    /// Documents of the index.
+    /// The number of documents of the index.
     pub(crate) documents: u64,
 }
 
 impl Weigher {
-    /// The inverse document frequency of a term in `documents` documents of the index; 1 if it is not used.
+    /// Returns the inverse document frequency of a term in `documents` documents of the index; 1 if it is not used.
     pub(crate) fn idf(&self, documents: u64) -> f64 {
         self.weighting.idf(documents, self.documents)
     }
 
-    /// The weight of a term that occurs that often in a document, before rows are scaled.
+    /// Returns the weight of a term that occurs `occurrences` times in a document, before rows are scaled.
     pub(crate) fn weight(&self, occurrences: u32, idf: f64) -> f64 {
         let count = if self.weighting.binary { 1.0 } else { f64::from(occurrences) };
         let tf = if self.weighting.sublinear_tf { count.ln() + 1.0 } else { count };
         tf * idf
     }
 
-    /// The row of a document, and the number by which its weights were divided.
+    /// Returns the row of a document, and the number by which its weights were divided.
     pub(crate) fn row(&self, terms: &[CountedTerm]) -> (Vec<Entry>, f64) {
         let entry = |term: &CountedTerm| {
             let value = self.weight(term.occurrences, term.idf);
@@ -36,7 +36,7 @@ impl Weigher {
         (row, length)
     }
 
-    /// Scales a row, and returns the number by which it was divided. A row of zeros stays one.
+    /// Scales a row, and returns the number by which it was divided. A row of zeros stays unchanged.
     pub(crate) fn scale(&self, row: &mut [Entry]) -> f64 {
         let length = match self.weighting.norm {
             Norm::L1 => row.iter().map(|entry| entry.value.abs()).sum(),
@@ -51,7 +51,7 @@ impl Weigher {
     }
 }
 
-/// The root of the sum of squares.
+/// Returns the root of the sum of squares.
 pub(crate) fn euclidean(row: &[Entry]) -> f64 {
     row.iter().map(|entry| entry.value * entry.value).sum::<f64>().sqrt()
 }

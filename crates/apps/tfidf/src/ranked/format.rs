@@ -5,10 +5,10 @@ use std::ops::Range;
 use crate::corpus::Section;
 use crate::varint::{put_varint, varint};
 
-/// Bytes of a document: its two lengths, and where its id ends.
+/// Bytes of a document: its two lengths, and the end of its id.
 pub(super) const DOCUMENT_BYTES: usize = 24;
 
-/// A node of the tree ends after this many bytes.
+/// The number of bytes after which a node of the tree ends.
 pub(super) const NODE_BYTES: usize = 16 << 10;
 
 /// The most bytes of a posting.
@@ -17,7 +17,7 @@ pub(super) const POSTING_BYTES_MAX: usize = 5 + 5;
 /// The most bytes that a term takes in a node, in addition to its text.
 pub(super) const TERM_OVERHEAD_BYTES: usize = 3 + 3 * 10;
 
-/// Bytes of the blocks of a section that is one string of bytes. A document is in one of them.
+/// Returns the bytes of the blocks of a section that is one string of bytes. A document is in one of them.
 pub(super) fn block_bytes(section: Section) -> usize {
     match section {
         Section::Documents => (16 << 10) / DOCUMENT_BYTES * DOCUMENT_BYTES,
@@ -25,7 +25,8 @@ pub(super) fn block_bytes(section: Section) -> usize {
     }
 }
 
-/// Appends a document that has a term: how many documents since the last one do not have it, and how often it occurs.
+/// Appends a document that has a term: the number of documents since the last one without it, and its number of
+/// occurrences.
 pub(super) fn put_posting(out: &mut Vec<u8>, gap: u32, occurrences: u32) {
     let is_often = occurrences > 1;
     put_varint(out, u64::from(gap) << 1 | u64::from(is_often));
@@ -34,7 +35,7 @@ pub(super) fn put_posting(out: &mut Vec<u8>, gap: u32, occurrences: u32) {
     }
 }
 
-/// A posting: the gap, the occurrences, and where it ends.
+/// Decodes a posting: the gap, the occurrences, and the end.
 #[inline]
 pub(super) fn posting(bytes: &[u8], at: usize) -> Option<(u64, u32, usize)> {
     let (number, end) = varint(bytes, at)?;
@@ -46,14 +47,14 @@ pub(super) fn posting(bytes: &[u8], at: usize) -> Option<(u64, u32, usize)> {
     Some((number >> 1, occurrences, end))
 }
 
-/// What a rank index has of a document, but for its id.
+/// The data of a document in a rank index, except for its id.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) struct DocumentEntry {
     /// The number by which the weights of its row were divided.
     pub(super) length: f64,
     /// The root of the sum of squares of its row after that.
     pub(super) euclidean: f64,
-    /// Where its id ends among all ids. It begins where that of the document before it ends.
+    /// The end of its id among all ids. It begins at the end of the previous document's id.
     pub(super) id_end: u64,
 }
 
@@ -75,14 +76,14 @@ impl DocumentEntry {
     }
 }
 
-/// What a leaf says of a term.
+/// The data of a term in a leaf.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct TermEntry {
-    /// Documents of the counted index that have it.
+    /// The number of documents of the counted index that have it.
     pub(super) documents: u64,
-    /// Documents of the rank index that have it.
+    /// The number of documents of the rank index that have it.
     pub(super) postings: u64,
-    /// Bytes of its postings.
+    /// The bytes of its postings.
     pub(super) bytes: u64,
 }
 
@@ -94,7 +95,7 @@ pub(super) fn put_term(node: &mut Vec<u8>, text: &[u8], entry: TermEntry) {
     }
 }
 
-/// The term that begins at `at`: its text, what is said of it, and where it ends.
+/// Decodes the term that begins at `at`: its text, its data, and its end.
 pub(super) fn term(node: &[u8], at: usize) -> Option<(Range<usize>, TermEntry, usize)> {
     let text = text(node, at)?;
     let (documents, end) = varint(node, text.end)?;
@@ -103,13 +104,13 @@ pub(super) fn term(node: &[u8], at: usize) -> Option<(Range<usize>, TermEntry, u
     Some((text, TermEntry { documents, postings, bytes }, end))
 }
 
-/// Appends a node under this one, by its first text.
+/// Appends a child node, by its first text.
 pub(super) fn put_child(node: &mut Vec<u8>, first: &[u8], number: u32) {
     put_text(node, first);
     put_varint(node, number.into());
 }
 
-/// The child that begins at `at`: its first text, its number, and where it ends.
+/// Decodes the child that begins at `at`: its first text, its number, and its end.
 pub(super) fn child(node: &[u8], at: usize) -> Option<(Range<usize>, u32, usize)> {
     let text = text(node, at)?;
     let (number, end) = varint(node, text.end)?;

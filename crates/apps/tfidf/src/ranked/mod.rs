@@ -8,18 +8,18 @@
 //!   query --terms--> tree --> postings, side by side by document --lengths--> cosines --heap--> best --> ids
 //! ```
 //!
-//! It is for one selection and one weighting, which fix the lengths of rows, and for the counts that the index has when
-//! it is made: a document that comes or goes changes idf and so all lengths. Its sums have the order of a scan's, so
-//! the cosines are the same, bit for bit.
+//! It is for one selection and one weighting, which fix the lengths of rows, and for the counts of the index at its
+//! creation: an added or removed document changes idf and so all lengths. Its sums have the order of a scan's, so the
+//! cosines are the same, bit for bit.
 //!
 //! Invariants
-//! 1. It is there as a whole or not at all: the state names it once all its blocks are durable.
-//! 2. The state that counts other documents does not name it.
+//! 1. It exists as a whole or not at all: the state names it once all its blocks are durable.
+//! 2. A state that counts other documents does not name it.
 //! 3. Postings of a term ascend by document. Terms ascend by code points.
 //!
 //! | operation | flash reads | flash writes |
 //! |---|---|---|
-//! | make it | a listing of the index | its sections once, in sequence; two records of the state |
+//! | create it | a listing of the index | its sections once, in sequence; two records of the state |
 //! | a query | a node of each level for each term, the terms' postings, lengths of documents that have them | 0 |
 //! | each document that is printed | its id, and a block of lengths | 0 |
 
@@ -41,62 +41,62 @@ use crate::model::Weigher;
 use crate::{Corpus, Model, Ranked, Result, Selection, Weighting};
 use write::Gathered;
 
-/// How a rank index is made.
+/// The options of a rank index.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Indexing {
-    /// Which terms its rows have.
+    /// The selection of the terms of its rows.
     pub selection: Selection,
-    /// How these are weighed.
+    /// The weighting of these.
     pub weighting: Weighting,
-    /// What the caller calls its documents. It is kept, and means nothing here.
+    /// The caller's name for its documents. It is stored, and has no meaning here.
     pub source: String,
 }
 
 /// The figures of a rank index.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 pub struct Indexed {
-    /// Documents that it ranks.
+    /// The number of documents that it ranks.
     pub documents: u64,
-    /// Terms of its rows.
+    /// The number of terms of its rows.
     pub terms: u64,
-    /// Pairs of a document and one of its terms.
+    /// The number of pairs of a document and one of its terms.
     pub postings: u64,
-    /// Bytes of flash that it takes.
+    /// The bytes of flash that it takes.
     pub bytes: u64,
 }
 
-/// Why there is no rank index for some options.
+/// The reason for the absence of a rank index for some options.
 #[derive(thiserror::Error, Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum NoRankIndex {
-    /// None was made.
+    /// None was created.
     #[error("the index has no rank index")]
     Missing,
-    /// Documents came or went after it was made, and it went with that.
+    /// Documents were added or removed after its creation, which removed it.
     #[error("documents were added or removed since the rank index was made")]
     Stale,
-    /// It was made with other options.
+    /// It was created with other options.
     #[error(
         "the rank index was made with other options of terms and weights: expected {expected}, found {found}"
     )]
     OtherOptions {
-        /// The options that are asked for.
+        /// The requested options.
         expected: String,
-        /// Its own.
+        /// Its own options.
         found: String,
     },
 }
 
-/// What a query found in a rank index.
+/// The result of a query in a rank index.
 #[derive(Clone, PartialEq, Debug)]
 pub struct RankAnswer {
-    /// The documents, the most alike first.
+    /// The documents, the most similar first.
     pub ranked: Vec<Ranked>,
-    /// Documents that share a term with the query.
+    /// The number of documents that share a term with the query.
     pub documents: u64,
-    /// Read operations of flash.
+    /// The number of read operations of flash.
     pub reads: u64,
-    /// Pages of 4 KiB that these read.
+    /// The number of pages of 4 KiB that these read.
     pub pages_read: u64,
 }
 
@@ -127,13 +127,13 @@ pub struct RankIndex<'c> {
 }
 
 impl Corpus {
-    /// Makes a rank index of documents, in place of one that is there. These are usually the documents that were
+    /// Creates a rank index of documents, and replaces an existing one. These are usually the documents that were
     /// counted, but need not be.
     ///
     /// Weighs all documents, and sorts their postings in files of `scratch` that vanish; `None` for the system's folder
-    /// for temporary files. RAM is that of [`Model::fit`] and of [`Model::rows`], and a quarter of the index's more.
-    /// After an error or a crash the index is as it was before. The next document that is added or removed makes it
-    /// stale, and gives its space back.
+    /// for temporary files. RAM is that of [`Model::fit`] and of [`Model::rows`], and another quarter of the index's.
+    /// After an error or a crash the index is in its state before. The next added or removed document makes it stale,
+    /// and frees its space.
     ///
     /// # Errors
     /// As [`Model::fit`] and [`Model::rows`]; more than 2^32 - 1 documents; no space, a failed write.
@@ -179,10 +179,10 @@ impl Corpus {
 }
 
 impl<'c> RankIndex<'c> {
-    /// The rank index that was made with these options.
+    /// Returns the rank index that was created with these options.
     ///
     /// # Errors
-    /// There is none for them, and why.
+    /// There is none for them, and the reason.
     pub fn of(
         corpus: &'c Corpus,
         selection: &Selection,
@@ -201,13 +201,13 @@ impl<'c> RankIndex<'c> {
         Ok(Self { corpus, blocks: corpus.ranked_blocks(info.run), info, weigher })
     }
 
-    /// What its documents were called when it was made.
+    /// Returns its source, as given at its creation.
     #[must_use]
     pub fn source(&self) -> &str {
         &self.info.source
     }
 
-    /// Its figures.
+    /// Returns its figures.
     #[must_use]
     pub fn figures(&self) -> Indexed {
         let RankedInfo { documents, terms, postings, bytes, .. } = self.info;
@@ -215,7 +215,7 @@ impl<'c> RankIndex<'c> {
     }
 }
 
-/// Options as words that are equal if and only if these are.
+/// Returns options as text that is equal if and only if they are.
 fn options(selection: &Selection, weighting: Weighting) -> String {
     // Structures of numbers and words have a JSON form.
     serde_json::to_string(&(selection, weighting)).unwrap_or_default()

@@ -1,4 +1,4 @@
-//! Answering a query: the postings of its terms, read side by side in the order of documents.
+//! Answers a query: reads the postings of its terms in parallel in the order of documents.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
@@ -12,7 +12,7 @@ use crate::model::{CountedTerm, euclidean};
 use crate::tokenise::Tokens;
 use crate::{Error, Ranked, Result};
 
-/// Bytes of the postings of a term that are read at a time, at least and at most.
+/// The least and the most bytes of the postings of a term that are read at a time.
 const CHUNK_BYTES_MIN: usize = 4 << 10;
 const CHUNK_BYTES_MAX: usize = 256 << 10;
 
@@ -25,12 +25,12 @@ struct QueryTerm {
 }
 
 impl RankIndex<'_> {
-    /// The documents most like `query`, at most `count` and the most alike first: what
-    /// [`Model::rank`](crate::Model::rank) says of the same documents, number for number.
+    /// Returns the documents most similar to `query`, at most `count` and the most similar first: the same numbers as
+    /// [`Model::rank`](crate::Model::rank) for the same documents.
     ///
     /// Costs reads of a node for each level of the tree and each term, of the terms' postings, once, and of the lengths
-    /// of documents that have one of the terms: 682 of these are in a block of 16 KiB. RAM is a quarter of the index's
-    /// at most, unless the query has more than some thousand terms.
+    /// of documents that have one of the terms: 682 of these are in a block of 16 KiB. RAM is at most a quarter of the
+    /// index's, unless the query has more than some thousand terms.
     ///
     /// # Errors
     /// A failed read, damage.
@@ -59,7 +59,7 @@ impl RankIndex<'_> {
         Ok(RankAnswer { ranked, documents, reads, pages_read })
     }
 
-    /// The terms of a query in the order of columns, and the length of its row.
+    /// Returns the terms of a query in the order of columns, and the length of its row.
     fn terms(&self, query: &str) -> Result<(Vec<QueryTerm>, f64)> {
         let (analyser, mut tokens) = (self.corpus.analyser(), Tokens::default());
         analyser.analyse(query, &mut tokens);
@@ -118,7 +118,7 @@ impl RankIndex<'_> {
         Ok(())
     }
 
-    /// The id of a document.
+    /// Returns the id of a document.
     fn id(&self, number: u64) -> Result<String> {
         let mut documents = Documents::new(self.blocks, self.info.documents);
         let start = match number.checked_sub(1) {
@@ -134,7 +134,7 @@ impl RankIndex<'_> {
     }
 }
 
-/// The bytes of a section in this range.
+/// Returns the bytes of a section in this range.
 fn read(blocks: RankedBlocks<'_>, section: Section, range: Range<u64>) -> Result<Vec<u8>> {
     if range.is_empty() {
         return Ok(Vec::new());
@@ -164,11 +164,11 @@ fn read(blocks: RankedBlocks<'_>, section: Section, range: Range<u64>) -> Result
 struct List<'c> {
     blocks: RankedBlocks<'c>,
     chunk_bytes: u64,
-    /// What was not read yet.
+    /// The unread bytes.
     left: Range<u64>,
     chunk: Vec<u8>,
     at: usize,
-    /// Documents that were not read yet, and the least number that the next one can have.
+    /// The number of unread documents, and the least possible number of the next one.
     postings: u64,
     least: u64,
 }
@@ -180,7 +180,7 @@ impl<'c> List<'c> {
         Self { blocks, chunk_bytes, left, chunk, at: 0, postings, least: 0 }
     }
 
-    /// The next document, and how often it has the term.
+    /// Returns the next document, and the number of occurrences of the term in it.
     fn next(&mut self) -> Result<Option<(u32, u32)>> {
         if self.postings == 0 {
             return Ok(None);
@@ -197,7 +197,7 @@ impl<'c> List<'c> {
         Ok(Some((number, occurrences)))
     }
 
-    /// Reads up to a chunk, which ends where a block does if it can.
+    /// Reads up to a chunk, which ends at the end of a block if possible.
     fn read_more(&mut self) -> Result<()> {
         let block_bytes = format::block_bytes(Section::Postings) as u64;
         let start = self.left.start;
@@ -212,7 +212,7 @@ impl<'c> List<'c> {
     }
 }
 
-/// What is known of documents, by ascending numbers. A block is in RAM.
+/// The data of documents, by ascending numbers. A block is in RAM.
 struct Documents<'c> {
     blocks: RankedBlocks<'c>,
     count: u64,

@@ -1,4 +1,4 @@
-//! A posting as it is sorted: documents bring them, and they are needed by term. It takes some 3 bytes on disk.
+//! A posting in its sorted form: documents produce them, and they are needed by term. It takes some 3 bytes on disk.
 
 use std::io::{self, BufRead, Write};
 

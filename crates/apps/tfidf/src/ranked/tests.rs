@@ -34,7 +34,7 @@ fn make(corpus: &mut Corpus, documents: &[Document], indexing: &Indexing) -> Ind
     corpus.index(documents.iter().cloned().map(Ok), indexing, None).unwrap()
 }
 
-/// What the rank index says, which must be what a scan says, bit for bit.
+/// Returns the answer of the rank index, which must equal that of a scan, bit for bit.
 #[track_caller]
 fn checked(
     corpus: &Corpus,
@@ -161,7 +161,7 @@ fn an_index_that_fails_on_the_way_leaves_the_old_one() {
     checked(&corpus, &documents, ("red", 9), &indexing);
 }
 
-/// Documents of words of a few common ones and many of their own.
+/// Creates documents of a few common words and many words of their own.
 fn many(count: u32) -> Vec<Document> {
     let text = |n: u32| {
         let own: Vec<String> = (0..20).map(|word| format!("w{:06}", n * 13 + word * 7)).collect();
@@ -187,7 +187,7 @@ fn a_query_reads_the_postings_of_its_terms_and_says_what_it_read() {
     let pages = figures.bytes.div_ceil(4096);
     // Each byte once, with headers and the ends of pages and of writes.
     assert!(cost.pages_written < pages + pages / 8 + 64, "{cost:?} of {pages} pages");
-    // A write has 16 pages, as the segments of a log that has just begun, but for the ends, the tables and the states.
+    // A write has 16 pages, as the segments of a new log, except for the ends, the tables and the states.
     assert!(cost.writes < pages / 16 + 52, "{cost:?} of {pages} pages");
     let read = |query: &str| {
         let before = device.snapshot();
@@ -199,7 +199,7 @@ fn a_query_reads_the_postings_of_its_terms_and_says_what_it_read() {
         checked(&corpus, &documents, (query, 10), &indexing);
         answer
     };
-    // The tree has 3 levels at most; a term of 20 documents is a list, in one block, and some blocks of lengths.
+    // The tree has at most 3 levels; a term of 20 documents is a list, in one block, and some blocks of lengths.
     let rare = read("w001300");
     assert!(rare.documents < 30 && rare.reads <= 3 + 2 + 2 * rare.documents, "{rare:?}");
     // All documents: one byte each, lengths, and ten ids.
@@ -252,7 +252,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(12))]
     #[test]
     fn any_documents_are_ranked_as_a_scan_does(
-        // Two at least: of one document no term is in two, which is refused.
+        // At least two: of one document no term is in two, which fails.
         texts in proptest::collection::vec("[a-d]{2}( [a-d]{2}){0,9}|", 2..40),
         queries in proptest::collection::vec("[a-d]{2}( [a-d]{2}){0,5}", 1..6),
         (norm, sublinear_tf, use_idf) in (0..3_usize, any::<bool>(), any::<bool>()),

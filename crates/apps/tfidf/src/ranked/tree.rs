@@ -1,4 +1,4 @@
-//! Finding terms in the tree of a rank index.
+//! Finds terms in the tree of a rank index.
 
 use std::ops::Range;
 
@@ -7,14 +7,14 @@ use super::read::refuse;
 use crate::Result;
 use crate::corpus::{RankedBlocks, RankedInfo, Section};
 
-/// What a rank index says of a term, and where its postings are among all.
+/// The data of a term in a rank index, and the place of its postings among all.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Found {
     pub(super) entry: TermEntry,
     pub(super) postings: Range<u64>,
 }
 
-/// The tree, with the last node of each level that was read.
+/// The tree, with the last read node of each level.
 pub(super) struct Tree<'c> {
     blocks: RankedBlocks<'c>,
     root: u32,
@@ -24,13 +24,13 @@ pub(super) struct Tree<'c> {
 
 impl<'c> Tree<'c> {
     pub(super) fn new(blocks: RankedBlocks<'c>, info: &RankedInfo) -> Self {
-        // A height that no tree has is told by its nodes.
+        // An impossible height is detected by its nodes.
         let height = info.height.min(64) as usize;
         Self { blocks, root: info.root, path: vec![None; height + 1] }
     }
 
-    /// What is said of a term; nothing if it is not there. Costs a read for each level, but for nodes that the term
-    /// before needed, too.
+    /// Returns the data of a term; `None` if it is absent. Costs a read for each level, except for nodes that the
+    /// previous term also needed.
     pub(super) fn find(&mut self, text: &[u8]) -> Result<Option<Found>> {
         let mut number = self.root;
         for level in (1..self.path.len()).rev() {
@@ -52,7 +52,7 @@ impl<'c> Tree<'c> {
     }
 }
 
-/// The last child whose first text is not after this one.
+/// Returns the last child whose first text is not after this one.
 fn child_of(node: &[u8], text: &[u8]) -> Result<Option<u32>> {
     let (mut at, mut last) = (0, None);
     while at < node.len() {

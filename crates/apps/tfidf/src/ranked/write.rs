@@ -1,5 +1,5 @@
-//! Writing a rank index: a pass over the documents, whose postings are sorted in files without names, and then each
-//! section once, from front to back.
+//! Writes a rank index: a pass over the documents, whose postings are sorted in unnamed files, and then each section
+//! once, from front to back.
 
 use std::fs::File;
 use std::io::{BufWriter, Read, Write};
@@ -18,7 +18,7 @@ use crate::{Error, Model, Result};
 /// Bytes of the buffer of a file.
 const BUFFER_BYTES: usize = 256 << 10;
 
-/// What a pass over documents has gathered.
+/// The data gathered by a pass over documents.
 pub(super) struct Gathered {
     postings: Sorted<Posting>,
     pub(super) postings_count: u64,
@@ -55,7 +55,7 @@ impl Gathered {
         Ok(Self { postings, postings_count, documents: entries, ids, documents_count: document })
     }
 
-    /// Blocks that no section of the index passes.
+    /// Returns a number of blocks that no section of the index exceeds.
     pub(super) fn blocks_max(&self, vocabulary: &Vocabulary) -> u32 {
         let terms = vocabulary.bytes() + vocabulary.len() * format::TERM_OVERHEAD_BYTES as u64;
         let postings = self.postings_count.saturating_mul(format::POSTING_BYTES_MAX as u64);
@@ -76,9 +76,9 @@ fn too_many() -> Error {
     Error::option("documents", format!("more than {}; rank fewer of them by an index", u32::MAX))
 }
 
-/// What was written.
+/// The result of writing.
 pub(super) struct Written {
-    /// Bytes of all sections.
+    /// The bytes of all sections.
     pub(super) bytes: u64,
     pub(super) root: u32,
     pub(super) height: u32,
@@ -152,7 +152,7 @@ impl<'c> Stream<'c> {
         Ok(())
     }
 
-    /// Writes what is left, and returns the bytes of the section.
+    /// Writes the rest, and returns the bytes of the section.
     fn finish(mut self) -> Result<u64> {
         if !self.block.is_empty() {
             self.end_block()?;
@@ -161,11 +161,11 @@ impl<'c> Stream<'c> {
     }
 }
 
-/// What fails of a spool, in words.
-const WRITE: &str = "write what is known of documents";
-const READ: &str = "read what is known of documents";
+/// The failing actions of a spool, in words.
+const WRITE: &str = "write the data of documents";
+const READ: &str = "read the data of documents";
 
-/// Bytes that wait in a file without a name.
+/// Bytes in an unnamed file.
 struct Spool {
     file: BufWriter<File>,
     bytes: u64,
@@ -182,7 +182,7 @@ impl Spool {
         self.file.write_all(bytes).map_err(Error::scratch(WRITE))
     }
 
-    /// Copies all bytes to a section, and returns how many these are.
+    /// Copies all bytes to a section, and returns their number.
     fn copy(self, mut stream: Stream<'_>) -> Result<u64> {
         let mut file = rewound(self.file, (WRITE, READ))?;
         let mut buffer = vec![0; BUFFER_BYTES];
@@ -196,7 +196,7 @@ impl Spool {
     }
 }
 
-/// A level of the tree: the node that is being filled, with its first text. The leaves are level 0.
+/// A level of the tree: the current node, with its first text. The leaves are level 0.
 #[derive(Default)]
 struct Level {
     node: Vec<u8>,
@@ -228,12 +228,12 @@ impl<'c> Tree<'c> {
         Ok(())
     }
 
-    /// The node of a level that takes an entry of this text.
+    /// Returns the node of a level that takes an entry of this text.
     fn level(&mut self, level: usize, text: &[u8]) -> Result<&mut Level> {
         if level == self.levels.len() {
             self.levels.push(Level::default());
         }
-        // A node has two entries at least, so that each level is shorter than the one under it.
+        // A node has at least two entries, so that each level is shorter than the one under it.
         let is_full = |it: &Level| it.node.len() >= NODE_BYTES && it.entries >= 2;
         if is_full(&self.levels[level]) {
             self.end_node(level)?;
@@ -265,7 +265,7 @@ impl<'c> Tree<'c> {
         Ok(number)
     }
 
-    /// Writes the last node of each level. Returns the number of the root, and the levels under it.
+    /// Writes the last node of each level. Returns the number of the root, and the number of levels under it.
     fn finish(&mut self) -> Result<(u32, u32)> {
         let mut level = 0;
         while level + 1 < self.levels.len() {

@@ -1,4 +1,4 @@
-//! An index in figures: how many terms there are, which are the most frequent, and how frequency falls with rank.
+//! An index in figures: the number of terms, the most frequent ones, and the fall of frequency with rank.
 
 mod page;
 
@@ -11,32 +11,33 @@ pub use page::html;
 
 use crate::{Corpus, Error, Result, TermFrequency};
 
-/// The most frequent terms that are listed.
+/// The number of most frequent terms listed.
 pub const TOP_TERMS_MAX: usize = 50;
 
-/// Points of the curve for each power of two of the rank.
+/// The number of points of the curve for each power of two of the rank.
 const POINTS_PER_DOUBLING: f64 = 4.0;
 
 /// The figures of an index.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct CorpusSummary {
-    /// Documents in it.
+    /// The number of its documents.
     pub documents: u64,
-    /// Different terms of these.
+    /// The number of different terms of these.
     pub terms: u64,
-    /// Terms of these, each counted as often as it occurs.
+    /// The number of occurrences of all terms in these.
     pub occurrences: u64,
-    /// Terms that occur once.
+    /// The number of terms that occur once.
     pub terms_once: u64,
     /// The most frequent terms, at most [`TOP_TERMS_MAX`].
     pub top: Vec<TopTerm>,
-    /// Ranks of terms by their frequency, from 1 and more and more apart, and how often the term of each rank occurs.
+    /// Ranks of terms by their frequency, from 1 on and at growing distances, and the number of occurrences of the term
+    /// of each rank.
     pub ranks: Vec<(u64, u64)>,
     /// Bytes of RAM of the index's tables.
     pub ram_bytes: u64,
-    /// Lookups of counts since the index was opened.
+    /// The number of lookups of counts since the index was opened.
     pub lookups: u64,
-    /// Pages of 4 KiB that these read.
+    /// The number of pages of 4 KiB that these read.
     pub lookup_reads: u64,
 }
 
@@ -45,15 +46,15 @@ pub struct CorpusSummary {
 pub struct TopTerm {
     /// Its text.
     pub term: String,
-    /// Documents that have it.
+    /// The number of documents that have it.
     pub documents: u64,
-    /// How often it occurs in all documents.
+    /// The number of its occurrences in all documents.
     pub occurrences: u64,
 }
 
 impl Corpus {
-    /// The figures of the index. Costs a listing of all terms; RAM for each different count, of which there are about
-    /// as many as the root of twice the occurrences at most.
+    /// Returns the figures of the index. Costs a listing of all terms, and RAM for each different count, whose number
+    /// is at most about the root of twice the occurrences.
     ///
     /// # Errors
     /// A failed read, damage.
@@ -80,7 +81,8 @@ impl Corpus {
     }
 }
 
-/// How often a term occurs, its text, of equals the first by code points being the greatest, and its documents.
+/// The number of occurrences of a term, its text, the first by code points being the greatest among equals, and its
+/// documents.
 type Counted = (u64, Reverse<Vec<u8>>, u64);
 
 /// The most frequent terms so far.
@@ -99,12 +101,12 @@ impl Top {
         }
     }
 
-    /// The most frequent first; of equals the first by code points.
+    /// Returns the most frequent first; among equals the first by code points.
     fn finish(self) -> Result<Vec<TopTerm>> {
         let sorted = self.0.into_sorted_vec().into_iter();
         let term = |Reverse((occurrences, Reverse(text), documents))| {
             let term = String::from_utf8(text).map_err(|error| Error::Contradiction {
-                reason: format!("the text of a term is no UTF-8 ({error})"),
+                reason: format!("the text of a term is not UTF-8 ({error})"),
             })?;
             Ok(TopTerm { term, documents, occurrences })
         };
@@ -112,7 +114,7 @@ impl Top {
     }
 }
 
-/// Points of the curve, given the number of terms of each count.
+/// Returns the points of the curve, given the number of terms of each count.
 fn ranks(terms_of: &BTreeMap<u64, u64>) -> Vec<(u64, u64)> {
     let mut points = Vec::new();
     let (mut below, mut wanted) = (0, 1);

@@ -1,4 +1,4 @@
-//! The figures as one self-contained page: inline style and drawings, no scripts, nothing fetched.
+//! Renders the figures as one self-contained page: inline style and drawings, no scripts, nothing fetched.
 
 use std::fmt::{self, Write};
 
@@ -8,7 +8,7 @@ use nandex_html::{BASE_STYLE, Escaped, Frame, shown};
 
 use super::CorpusSummary;
 
-/// One HTML page that shows the figures, for a browser at any width, light or dark. Terms are escaped, and the page
+/// Returns one HTML page with the figures, for a browser at any width, light or dark. Terms are escaped, and the page
 /// forbids itself to load or run anything. About 20 KiB.
 #[must_use]
 pub fn html(summary: &CorpusSummary) -> String {

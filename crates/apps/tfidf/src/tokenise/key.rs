@@ -1,4 +1,4 @@
-//! What a term is called in the tables: the 128 bits of its hash.
+//! The key of a term in the tables: the 128 bits of its hash.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hash, Hasher};
@@ -9,19 +9,19 @@ use twox_hash::XxHash3_128;
 /// be merged.
 ///
 /// Two terms of one key would be counted as one. By chance that happens once in 10^19 indexes of 4 billion terms. XXH3
-/// is no cryptographic hash: somebody who chooses the texts could make two such terms. The index then reports a
+/// is not a cryptographic hash: an author of the texts could construct two such terms. The index then reports a
 /// contradiction when it merges the runs that have them, unless both come in one batch.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct TermKey(pub [u8; 16]);
 
 impl TermKey {
-    /// The key of a term.
+    /// Returns the key of a term.
     #[must_use]
     pub fn of(term: &[u8]) -> Self {
         Self(XxHash3_128::oneshot(term).to_le_bytes())
     }
 
-    /// The first half as a number, which is in the order of keys.
+    /// Returns the first half as a number, which is in the order of keys.
     pub(crate) fn half(self) -> u64 {
         let [a, b, c, d, e, f, g, h, ..] = self.0;
         u64::from_be_bytes([a, b, c, d, e, f, g, h])
@@ -37,7 +37,7 @@ impl Hash for TermKey {
 /// A map from keys, which are hashes already.
 pub(crate) type KeyMap<V> = HashMap<TermKey, V, BuildHasherDefault<PassThrough>>;
 
-/// The hasher that returns the number it was given.
+/// The hasher that returns its input number.
 #[derive(Clone, Copy, Default, Debug)]
 pub(crate) struct PassThrough(u64);
 

@@ -1,4 +1,4 @@
-//! Text becomes terms, as with scikit-learn's `CountVectorizer`.
+//! Converts text into terms, as scikit-learn's `CountVectorizer` does.
 //!
 //! ```text
 //!   "Der Fuß, the FOOT"  --lower case-->  "der fuß, the foot"  --tokens-->  der | fuß | the | foot
@@ -8,16 +8,16 @@
 //! - **Lower case** is Python's `str.lower`: the full mappings of Unicode, so that `İ` becomes two characters, and `Σ`
 //!   becomes `ς` at the end of a word.
 //! - **Tokens** are the longest runs of word characters, of at least two characters. A word character is `_` or one of
-//!   the general categories L (letters) and N (numbers): that is what Python's `\w` takes, for all of Unicode. A
-//!   combining mark is none, so it separates tokens.
+//!   the general categories L (letters) and N (numbers): the same as Python's `\w`, for all of Unicode. A combining
+//!   mark is not a word character, so it separates tokens.
 //! - **Versions of Unicode.** Categories here are of the version [`CATEGORIES_VERSION`], and lower case is of the
-//!   compiler's. Python 3.11 has Unicode 14, Python 3.14 has Unicode 16. A code point that was assigned after
-//!   Python's version separates tokens there, and is a part of one here. All others agree, but for a `Σ` before U+0295,
-//!   which is a small letter in Unicode 14 and has no case in the compiler's version: the `Σ` is a final one here.
-//! - **n-grams** are neighbouring tokens joined by one space, after stop words are left out.
+//!   compiler's. Python 3.11 has Unicode 14, Python 3.14 has Unicode 16. A code point that was assigned after Python's
+//!   version separates tokens there, and is a part of one here. All others agree, except for a `Σ` before U+0295, which
+//!   is a small letter in Unicode 14 and has no case in the compiler's version: the `Σ` is a final one here.
+//! - **n-grams** are neighbouring tokens joined by one space, after stop words are removed.
 //!
 //! The tokens of a document are written one after another into one buffer, with a space between. So an n-gram is a
-//! slice of it, and nothing is allocated for each token.
+//! slice of it, and no token needs an allocation.
 
 mod key;
 mod stop;
@@ -34,15 +34,15 @@ pub use nandex_corpus::characters::CATEGORIES_VERSION;
 use crate::{Analysis, Result};
 use stop::StopSet;
 
-/// Characters of a token, at least.
+/// The least number of characters of a token.
 const TOKEN_CHARS_MIN: usize = 2;
 
-/// The English stop words of scikit-learn, sorted.
+/// Returns the English stop words of scikit-learn, sorted.
 pub fn english_stop_words() -> impl Iterator<Item = &'static str> {
     stop::english()
 }
 
-/// Turns texts into terms.
+/// A converter of texts into terms.
 ///
 /// ```
 /// use nandex_tfidf::{Analysis, tokenise::{Analyser, Tokens}};
@@ -60,40 +60,40 @@ pub struct Analyser {
     stop_words: StopSet,
 }
 
-/// The tokens of one text; used again for the next, so that its memory stays.
+/// The tokens of one text; reuses its memory for the next text.
 #[derive(Clone, Debug, Default)]
 pub struct Tokens {
     /// The tokens, with a space between.
     bytes: Vec<u8>,
-    /// Where each begins and ends.
+    /// The beginning and the end of each.
     spans: Vec<(usize, usize)>,
     ascii: AsciiWords,
 }
 
 impl Tokens {
-    /// How many there are.
+    /// Returns their number.
     #[must_use]
     pub fn len(&self) -> usize {
         self.spans.len()
     }
 
-    /// Are there none?
+    /// Returns whether there are none.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.spans.is_empty()
     }
 
-    /// The tokens, with a space between.
+    /// Returns the tokens, with a space between.
     pub(crate) fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// Where each token begins and ends.
+    /// Returns the beginning and the end of each token.
     pub(crate) fn spans(&self) -> &[(usize, usize)] {
         &self.spans
     }
 
-    /// The terms of that many tokens, in order.
+    /// Returns the n-grams of that many tokens, in order.
     pub(crate) fn ngrams(&self, length: usize) -> impl Iterator<Item = &[u8]> {
         let spans = self.spans.windows(length);
         spans.map(move |span| &self.bytes[span[0].0..span[length - 1].1])
@@ -104,31 +104,31 @@ impl Tokens {
         self.spans.clear();
     }
 
-    /// Where the next token would begin.
+    /// Returns the beginning of the next token.
     fn next_start(&self) -> usize {
         self.spans.last().map_or(0, |(_, end)| end + 1)
     }
 }
 
 impl Analyser {
-    /// An analyser with these options.
+    /// Creates an analyser with these options.
     ///
     /// # Errors
-    /// Options that cannot work: [`Analysis::validate`].
+    /// Invalid options: [`Analysis::validate`].
     pub fn new(analysis: &Analysis) -> Result<Self> {
         analysis.validate()?;
         let stop_words = StopSet::new(&analysis.stop_words);
         Ok(Self { analysis: analysis.clone(), stop_words })
     }
 
-    /// Its options.
+    /// Returns its options.
     #[must_use]
     pub fn analysis(&self) -> &Analysis {
         &self.analysis
     }
 
-    /// Finds the tokens of `text`, in place of what `tokens` had. Costs one pass over the text; its memory is
-    /// three times that of the text, and 16 bytes for each token.
+    /// Replaces the content of `tokens` by the tokens of `text`. Costs one pass over the text; its memory is three
+    /// times that of the text, and 16 bytes for each token.
     pub fn analyse(&self, text: &str, tokens: &mut Tokens) {
         tokens.clear();
         if text.is_ascii() {
@@ -136,7 +136,7 @@ impl Analyser {
         }
         let mut sink = Sink { tokens, stop_words: &self.stop_words, start: 0, chars: 0 };
         match self.analysis.lowercase {
-            // What a sigma becomes depends on the characters around it.
+            // The lower case of a sigma depends on the characters around it.
             true if text.contains('Σ') => sink.take_chars(text.to_lowercase().chars()),
             true => sink.take_chars(text.chars().flat_map(char::to_lowercase)),
             false => sink.take_chars(text.chars()),
@@ -150,18 +150,18 @@ impl Analyser {
         ascii.take(text, self.analysis.lowercase, Words { bytes, spans }, is_token);
     }
 
-    /// The terms of the tokens, in UTF-8 and in the order of scikit-learn: n-grams of the fewest tokens first.
+    /// Returns the terms of the tokens, in UTF-8 and in the order of scikit-learn: n-grams of the fewest tokens first.
     pub fn terms<'t>(&self, tokens: &'t Tokens) -> impl Iterator<Item = &'t [u8]> + use<'t> {
         let (min, max) = (self.analysis.ngram_min, self.analysis.ngram_max);
         (min..=max.min(tokens.len())).flat_map(move |length| tokens.ngrams(length))
     }
 }
 
-/// Collects the characters of the token at hand.
+/// A collector of the characters of the current token.
 struct Sink<'a> {
     tokens: &'a mut Tokens,
     stop_words: &'a StopSet,
-    /// Where the token begins.
+    /// The beginning of the token.
     start: usize,
     chars: usize,
 }
@@ -178,7 +178,7 @@ impl Sink<'_> {
         }
     }
 
-    /// Keeps the token at hand, unless it is too short or a stop word, and begins the next.
+    /// Stores the current token, unless it is too short or a stop word, and begins the next.
     fn end_token(&mut self) {
         let chars = std::mem::take(&mut self.chars);
         if chars == 0 {

@@ -1,13 +1,13 @@
-//! Stop words: tokens that are left out.
+//! Stop words: tokens that are skipped.
 
 use std::collections::HashSet;
 
 use crate::StopWords;
 
-/// scikit-learn's list `english`; the file says where it is from and under which licence.
+/// scikit-learn's list `english`; the file states its source and its licence.
 const ENGLISH: &str = include_str!("english_stop_words.txt");
 
-/// The words of [`ENGLISH`].
+/// Returns the words of [`ENGLISH`].
 pub(super) fn english() -> impl Iterator<Item = &'static str> {
     ENGLISH.lines().filter(|line| !line.starts_with('#') && !line.is_empty())
 }
@@ -16,7 +16,7 @@ pub(super) fn english() -> impl Iterator<Item = &'static str> {
 #[derive(Clone, Debug)]
 pub(super) struct StopSet {
     words: HashSet<Box<[u8]>>,
-    /// Bytes of the longest; longer tokens are not looked up.
+    /// The bytes of the longest; longer tokens are not looked up.
     bytes_max: usize,
 }
 

@@ -1,4 +1,4 @@
-//! Tokens and n-grams of texts whose result is known from Python.
+//! Tokens and n-grams of texts with results known from Python.
 
 use proptest::prelude::*;
 
@@ -30,7 +30,7 @@ fn tokens_are_runs_of_two_or_more_word_characters_in_lower_case() {
 
 #[test]
 fn lower_case_follows_the_full_mappings_and_the_final_sigma() {
-    // The dot of a lowered İ is a combining mark, which is no word character.
+    // The dot of a lowered İ is a combining mark, which is not a word character.
     assert_eq!(terms("İstanbul"), ["stanbul"]);
     assert_eq!(terms("ΟΔΟΣ ΣΑΣ"), ["οδος", "σας"]);
     assert_eq!(terms("STRASSE Straße ẞẞ"), ["strasse", "straße", "ßß"]);
@@ -85,7 +85,7 @@ fn a_key_is_the_published_hash_of_the_term() {
     assert_eq!(TermKey::of(b"").0, hash.to_le_bytes());
 }
 
-/// The slow way: lower case of all, then runs of word characters.
+/// The slow way: lower case of everything, then runs of word characters.
 fn slow_terms(text: &str) -> Vec<String> {
     let lower = text.to_lowercase();
     let runs = lower.split(|c: char| !is_word(c));

@@ -1,8 +1,8 @@
 //! The same vocabulary and the same numbers as scikit-learn, for every option.
 //!
-//! The test writes matrices, and `compare.py` compares them with what scikit-learn makes of the same texts. It needs
-//! python3 with its venv module, and the network when it runs first; it fails where they are missing. The folder that
-//! `NANDEX_TFIDF_TEXTS` names, if it is set, gives more texts: a document in each line of its files.
+//! The test writes matrices, and `compare.py` compares them with scikit-learn's results for the same texts. It needs
+//! python3 with its venv module, and the network in its first run; it fails if they are missing. The folder named by
+//! `NANDEX_TFIDF_TEXTS`, if set, gives more texts: a document in each line of its files.
 #![forbid(unsafe_code)]
 #![expect(clippy::unwrap_used, reason = "a test that cannot set up its texts must stop")]
 
@@ -23,26 +23,26 @@ use unicode_general_category::{GeneralCategory as Category, get_general_category
 
 const CONFIG: CorpusConfig = CorpusConfig { ram_bytes: RAM_BYTES_MIN };
 
-/// Documents and keywords that are ranked.
+/// The number of ranked documents and keywords.
 const COUNT: usize = 7;
 
-/// What is compared, in a folder.
+/// The cases to compare, in a folder.
 struct Cases {
     folder: PathBuf,
     cases: BufWriter<File>,
     count: usize,
 }
 
-/// Texts, and the file that has them.
+/// Texts, and their file.
 struct Texts {
     file: String,
     documents: Vec<Document>,
 }
 
-/// Texts that are taken of the folder, so that the test ends within a minute or two.
+/// The most texts taken from the folder, so that the test ends within a minute or two.
 const FOLDER_TEXTS_MAX: usize = 400;
 
-/// What a model is made of in addition to the index's analysis.
+/// The options of a model in addition to the index's analysis.
 #[derive(Clone, Copy, Default)]
 struct Choice {
     selection: Selection,
@@ -79,7 +79,7 @@ impl Cases {
         corpus
     }
 
-    /// Writes the matrix of these texts, and what scikit-learn is to compare with it.
+    /// Writes the matrix of these texts, and the case for scikit-learn to compare.
     fn write(&mut self, name: &str, corpus: &Corpus, texts: &Texts, choice: Choice) {
         let model = Model::fit(corpus, &choice.selection, choice.weighting, Some(&self.folder));
         let model = model.unwrap();
@@ -127,7 +127,7 @@ fn add_ranks(case: &mut Value, model: &Model<'_>, texts: &Texts) {
     case["keywords"] = json!(keywords);
 }
 
-/// The options in scikit-learn's words.
+/// Returns the options under scikit-learn's names.
 fn options(analysis: &Analysis, choice: Choice) -> Value {
     let limit = |limit| match limit {
         DocumentLimit::Count(count) => json!(count),
@@ -173,7 +173,7 @@ fn analyses() -> Vec<Analysis> {
     ]
 }
 
-/// Each option by itself, and some together.
+/// Returns each option alone, and some together.
 fn choices() -> Vec<(&'static str, Choice)> {
     let weigh = |weighting| Choice { weighting, ..Choice::default() };
     let select = |selection| Choice { selection, ..Choice::default() };
@@ -202,7 +202,7 @@ fn choices() -> Vec<(&'static str, Choice)> {
     ]
 }
 
-/// An index that was made by merging and removing is that of the documents that are left.
+/// Checks that an index made by merging and removing equals that of the remaining documents.
 fn write_merged(cases: &mut Cases, texts: &Texts) {
     let analysis = Analysis::default().ngrams(1, 2);
     let (left, right) = texts.documents.split_at(texts.documents.len() / 3);

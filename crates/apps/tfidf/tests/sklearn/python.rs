@@ -1,12 +1,12 @@
-//! A Python of its own with scikit-learn, made once in the folder of build products.
+//! A separate Python with scikit-learn, created once in the folder of build products.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-/// What is installed.
+/// The package to install.
 const PACKAGE: &str = "scikit-learn>=1.5,<2";
 
-/// The program of the environment. It is made at the first call, which needs the network.
+/// Returns the program of the environment. It is created at the first call, which needs the network.
 pub fn python() -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("sklearn-venv");
     let program = folder.join("bin/python");
@@ -28,7 +28,7 @@ pub fn python() -> PathBuf {
     program
 }
 
-/// Runs a command to its end, and fails with all it printed and the hint if it fails.
+/// Runs a command to its end; if it fails, fails with its output and the hint.
 pub fn run(command: &mut Command, hint: &str) -> Output {
     let output = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}; {hint}"));
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();

@@ -1,9 +1,10 @@
-//! Texts for comparisons: of odd characters, made by a seed, and of a folder that the environment names.
+//! Texts for comparisons: texts of unusual characters, texts from a seed, and texts of a folder that the environment
+//! names.
 
 use std::fs;
 use std::path::Path;
 
-/// Texts with all sorts of characters, and none.
+/// Texts with all kinds of characters, and empty ones.
 pub const ODD: &[&str] = &[
     "",
     " \t\n\u{a0}\u{3000}",
@@ -33,16 +34,16 @@ pub const ODD: &[&str] = &[
     "e\u{0301}e\u{0301} \u{0345}\u{0345} a\u{0345}b ⅰⅱ ↀↁ 〡〢 ৴৵ ௰௱",
 ];
 
-/// A generator of numbers: the same each time.
+/// A deterministic generator of numbers.
 pub struct Numbers(u64);
 
 impl Numbers {
-    /// The numbers of a seed.
+    /// Creates a generator from a seed.
     pub fn new(seed: u64) -> Self {
         Self(seed)
     }
 
-    /// A number below `end`.
+    /// Returns a number below `end`.
     pub fn below(&mut self, end: u64) -> u64 {
         self.0 =
             self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -50,10 +51,10 @@ impl Numbers {
     }
 }
 
-/// The letters of which words are made.
+/// The letters of the words.
 const LETTERS: [&str; 12] = ["a", "E", "i", "n", "ß", "Σ", "ж", "é", "字", "_", "7", "T"];
 
-/// Texts of words of which some are much more frequent than others, by a seed.
+/// Creates texts of words from a seed; some words are much more frequent than others.
 pub fn made(count: usize, seed: u64) -> Vec<String> {
     let mut numbers = Numbers::new(seed);
     let stop = ["the", "of", "and", "in", "to"];
@@ -84,7 +85,7 @@ fn spell(mut rank: u64) -> String {
     word
 }
 
-/// The lines of all files of a folder, at most `count`.
+/// Returns the lines of all files of a folder, at most `count`.
 pub fn of_folder(folder: &Path, count: usize) -> Vec<String> {
     let files = fs::read_dir(folder).expect("a folder of text files");
     let mut paths: Vec<_> = files.map(|file| file.unwrap().path()).collect();

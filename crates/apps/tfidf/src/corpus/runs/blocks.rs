@@ -1,4 +1,4 @@
-//! Where blocks of runs and the state of the index are: values of a table of large values.
+//! The storage of blocks of runs and of the state of the index: values of a table of large values.
 
 use std::ops::Range;
 
@@ -13,7 +13,7 @@ use crate::{Error, Result};
 /// The key of the state; keys of blocks are longer.
 const STATE_KEY: &[u8] = b"state";
 
-/// What a block has. The letters are on flash.
+/// The content of a block. The letters are on flash.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(in crate::corpus) enum Kind {
     /// Terms of a run.
@@ -39,7 +39,7 @@ impl Kind {
         }
     }
 
-    /// The key of the block of this number of a run.
+    /// Returns the key of the block of this number of a run.
     fn key(self, run: u64, number: u32) -> [u8; 13] {
         let mut key = [0; 13];
         key[0] = self.letter();
@@ -49,7 +49,7 @@ impl Kind {
     }
 }
 
-/// Blocks of all runs.
+/// The blocks of all runs.
 #[derive(Debug)]
 pub(in crate::corpus) struct Blocks {
     table: LargeTable<AnyTable>,
@@ -70,12 +70,12 @@ impl Blocks {
         self.table
     }
 
-    /// Bytes of RAM.
+    /// Returns the bytes of RAM.
     pub(in crate::corpus) fn ram_bytes(&self) -> u64 {
         self.table.stats().ram_bytes
     }
 
-    /// Where a term belongs in a run: in the order of the volume's hash, as in counting tables.
+    /// Returns the position of a term in a run: in the order of the volume's hash, as in counting tables.
     #[inline]
     pub(in crate::corpus) fn place(&self, key: &TermKey) -> u64 {
         self.hasher.hash(&key.0).place
@@ -99,7 +99,7 @@ impl Blocks {
         found.ok_or_else(|| missing(kind, run, number))
     }
 
-    /// Blocks that follow each other. Their reads overlap.
+    /// Returns consecutive blocks. Their reads overlap.
     pub(in crate::corpus) fn get_many(
         &self,
         kind: Kind,
@@ -112,7 +112,7 @@ impl Blocks {
         found.map(|(block, number)| block.ok_or_else(|| missing(kind, run, number))).collect()
     }
 
-    /// The bytes of a block in this range of it; fewer where it ends before.
+    /// Returns the bytes of a block in this range of it; fewer if it ends earlier.
     pub(in crate::corpus) fn part(
         &self,
         kind: Kind,
@@ -123,14 +123,14 @@ impl Blocks {
         found.map(|part| part.bytes).ok_or_else(|| missing(kind, run, number))
     }
 
-    /// Read operations since it was opened, and the pages that these read.
+    /// Returns the number of read operations since the opening, and of the pages that these read.
     pub(in crate::corpus) fn reads(&self) -> (u64, u64) {
         let stats = self.table.stats();
         let lookups = stats.table.hit_reads + stats.table.miss_reads;
         (stats.values.reads + lookups, stats.values.pages_read + lookups)
     }
 
-    /// Removes a block, if it is there.
+    /// Removes a block, if it exists.
     pub(in crate::corpus) fn remove(&self, kind: Kind, run: u64, number: u32) -> Result<()> {
         Ok(self.table.remove(&kind.key(run, number))?)
     }
@@ -140,8 +140,8 @@ impl Blocks {
         Ok(self.table.sync()?)
     }
 
-    /// Replaces the state, durably: a crash leaves the old one or the new one, whole. [`Error::NoSpace`] means that the
-    /// old one stays.
+    /// Replaces the state, durably: a crash leaves the old one or the new one, whole. On [`Error::NoSpace`] the old one
+    /// stays.
     pub(in crate::corpus) fn put_state(&self, state: &[u8]) -> Result<()> {
         self.table.put(STATE_KEY, state).map_err(refused)?;
         self.sync()
@@ -157,7 +157,7 @@ fn missing(kind: Kind, run: u64, number: u32) -> Error {
     Error::Contradiction { reason }
 }
 
-/// The error of a put, told apart where nothing was put for lack of space.
+/// Converts the error of a put; a lack of space that changed nothing becomes [`Error::NoSpace`].
 fn refused(error: nandex::Error) -> Error {
     if is_full(&error) { Error::NoSpace(error) } else { error.into() }
 }

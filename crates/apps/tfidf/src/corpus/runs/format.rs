@@ -4,24 +4,24 @@ use std::ops::Range;
 
 use crate::varint::{put_varint, varint};
 
-/// What some documents change of a term's counts.
+/// The change of a term's counts by some documents.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Delta {
-    /// Documents that have it; below 0 for documents that went.
+    /// The number of documents that have it; negative for removed documents.
     pub(crate) documents: i64,
-    /// How often it occurs in these.
+    /// The number of its occurrences in these.
     pub(crate) occurrences: i64,
 }
 
 impl Delta {
-    /// Both changes; nothing if a sum is past 2^63 - 1.
+    /// Returns the sum of both changes; `None` if a sum is past 2^63 - 1.
     pub(crate) fn plus(self, other: Self) -> Option<Self> {
         let documents = self.documents.checked_add(other.documents)?;
         let occurrences = self.occurrences.checked_add(other.occurrences)?;
         Some(Self { documents, occurrences })
     }
 
-    /// The change that takes this one back. No batch has 2^63 occurrences.
+    /// Returns the change that undoes this one. No batch has 2^63 occurrences.
     pub(crate) fn negated(self) -> Self {
         Self { documents: -self.documents, occurrences: -self.occurrences }
     }
@@ -31,7 +31,7 @@ impl Delta {
     }
 }
 
-/// Where the counts of a run's terms are.
+/// The place of the counts of a run's terms.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum CountsIn {
     /// Behind each text.
@@ -56,15 +56,15 @@ pub(super) fn encode(block: &mut Vec<u8>, text: &[u8], delta: Delta, counts: Cou
 /// A term of a block.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(super) struct Decoded {
-    /// Where its text is.
+    /// The position of its text.
     pub(super) text: Range<usize>,
-    /// Nothing, where tables have the counts.
+    /// `None` if tables have the counts.
     pub(super) delta: Delta,
-    /// Where the next term begins.
+    /// The beginning of the next term.
     pub(super) end: usize,
 }
 
-/// The term that begins at `at`; nothing if the block has none there.
+/// Decodes the term that begins at `at`; `None` if the block has none there.
 #[inline]
 pub(super) fn decode(block: &[u8], at: usize, counts: CountsIn) -> Option<Decoded> {
     let (bytes, start) = varint(block, at)?;
@@ -82,7 +82,7 @@ pub(super) fn decode(block: &[u8], at: usize, counts: CountsIn) -> Option<Decode
     Some(Decoded { text: start..text_end, delta, end })
 }
 
-/// Small for numbers near 0, whatever their sign.
+/// Maps numbers near 0 to small ones, whatever their sign.
 #[inline]
 fn zigzag(number: i64) -> u64 {
     ((number << 1) ^ (number >> 63)) as u64

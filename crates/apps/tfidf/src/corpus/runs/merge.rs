@@ -1,4 +1,4 @@
-//! Several runs read as one.
+//! Reads several runs as one.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -9,7 +9,7 @@ use super::reader::{RunReader, too_many};
 use crate::tokenise::TermKey;
 use crate::{Error, Result};
 
-/// A term with what all runs say of it.
+/// A term with its counts in all runs.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::corpus) struct Total<'m> {
     pub(in crate::corpus) place: u64,
@@ -36,7 +36,7 @@ impl<'c> Merged<'c> {
         Ok(Self { readers, heap })
     }
 
-    /// Calls `take` with each term in order. Different terms of one hash are told here.
+    /// Calls `take` with each term in order. Detects different terms of one hash.
     pub(in crate::corpus) fn for_each(
         mut self,
         mut take: impl FnMut(Total<'_>) -> Result<()>,
@@ -49,8 +49,8 @@ impl<'c> Merged<'c> {
         Ok(())
     }
 
-    /// What all runs say of the least term, the first of whose runs is `first`. The others go on to their next term; the
-    /// first one stays, since its text is used.
+    /// Returns the sum of all runs' counts of the least term, the first of whose runs is `first`. The others advance to
+    /// their next term; the first one stays, since its text is used.
     fn sum(&mut self, first: usize) -> Result<Delta> {
         let mut delta = self.readers[first].delta;
         if self.readers.len() == 1 {
@@ -69,13 +69,13 @@ impl<'c> Merged<'c> {
         Ok(delta)
     }
 
-    /// The run whose next term is this one, if it is the least of all.
+    /// Returns the run whose next term is this one, if it is the least of all.
     fn next_alike(&self, place: u64, key: TermKey) -> Option<usize> {
         let Reverse((other_place, other_key, number)) = *self.heap.peek()?;
         (other_place == place && other_key == key).then_some(number)
     }
 
-    /// Goes on in the run with the least term.
+    /// Advances the run with the least term.
     fn advance_top(&mut self, number: usize) -> Result<()> {
         let reader = &mut self.readers[number];
         let has_more = reader.advance()?;

@@ -1,4 +1,4 @@
-//! Runs: the terms of a batch of documents in the order of their hash, with what the batch changes of their counts.
+//! Runs: the terms of a batch of documents in the order of their hash, with the changes of their counts by the batch.
 //!
 //! ```text
 //!   batch --sorted--> run 7:  block 0 [cat 1 1 | red 2 5 | ..]   block 1 [..]   ..   first places of the blocks
@@ -7,13 +7,13 @@
 //! ```
 //!
 //! They are the change segment of the index, and the counting tables its data segment. A block is a value of a table of
-//! large values, named by the run and its number. A run takes part only once the state of the index names it, so a batch
-//! is there as a whole or not at all.
+//! large values, named by the run and its number. A run takes part only once the state of the index names it, so a
+//! batch takes effect as a whole or not at all.
 //!
 //! Invariants
-//! 1. The terms of a run ascend by place and then key, and each is there once. Its reader checks that.
+//! 1. The terms of a run ascend by place and then key, and each occurs once. Its reader checks that.
 //! 2. Terms of one place are in one block.
-//! 3. A run never changes. Its number is never given to another one that the state has named.
+//! 3. A run never changes. Its number is not reused once the state has named it.
 
 mod blocks;
 mod format;
@@ -29,7 +29,7 @@ pub(super) use merge::Merged;
 pub(super) use reader::{RunReader, add_found};
 pub(super) use writer::RunWriter;
 
-/// A block ends after this many bytes.
+/// The number of bytes after which a block ends.
 pub(super) const BLOCK_BYTES: usize = 64 << 10;
 
 /// A run that the state names.
@@ -41,13 +41,14 @@ pub(super) struct RunInfo {
 }
 
 impl RunInfo {
-    /// The most blocks that these runs can take as one. A block may be a term longer than a block, four times as long.
+    /// Returns the most blocks of these runs merged into one. A block may be a term longer than a block, four times as
+    /// long.
     pub(super) fn blocks_max(runs: impl Iterator<Item = Self>) -> u32 {
         runs.fold(1, |sum: u32, run| sum.saturating_add(run.blocks.saturating_mul(4)))
     }
 }
 
-/// The most blocks of that many terms with texts of that many bytes in all.
+/// Returns the most blocks of that many terms with texts of that many bytes in total.
 pub(super) fn blocks_max(terms: usize, text_bytes: u64) -> u32 {
     let bytes = text_bytes + (terms * format::OVERHEAD_BYTES) as u64;
     u32::try_from(bytes / BLOCK_BYTES as u64 + 1).unwrap_or(u32::MAX)

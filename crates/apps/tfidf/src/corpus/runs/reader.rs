@@ -1,4 +1,4 @@
-//! Reading a run from front to back, and finding terms in it.
+//! Reads a run from front to back, and finds terms in it.
 
 use nandex::raw::counting::Counts;
 
@@ -8,7 +8,7 @@ use super::format::{self, CountsIn, Decoded, Delta};
 use crate::tokenise::TermKey;
 use crate::{Error, Result};
 
-/// The term at which a run is read. It needs one block of RAM.
+/// A position in a run: the current term. It needs one block of RAM.
 pub(in crate::corpus) struct RunReader<'c> {
     blocks: &'c Blocks,
     info: RunInfo,
@@ -24,7 +24,7 @@ pub(in crate::corpus) struct RunReader<'c> {
 }
 
 impl<'c> RunReader<'c> {
-    /// Before the first term of a run.
+    /// Creates a reader before the first term of a run.
     pub(in crate::corpus) fn new(
         blocks: &'c Blocks,
         info: RunInfo,
@@ -41,7 +41,7 @@ impl<'c> RunReader<'c> {
         &self.block[self.decoded.text.clone()]
     }
 
-    /// Goes on to the next term; false at the end.
+    /// Advances to the next term; returns false at the end.
     pub(super) fn advance(&mut self) -> Result<bool> {
         if self.decoded.end == self.block.len() {
             if self.next_block == self.info.blocks {
@@ -64,7 +64,7 @@ impl<'c> RunReader<'c> {
         Ok(true)
     }
 
-    /// The counts of the term at hand.
+    /// Returns the counts of the current term.
     fn counts(&mut self) -> Result<Delta> {
         let Some([documents, occurrences]) = &mut self.tables else {
             return Ok(self.decoded.delta);
@@ -88,7 +88,7 @@ impl<'c> RunReader<'c> {
     }
 }
 
-/// Adds to `deltas` what a run says of these terms, which are given with their places. Costs a read of a block for each,
+/// Adds to `deltas` the counts in a run of these terms, which are given with their places. Costs a block read for each,
 /// and one for all.
 pub(in crate::corpus) fn add_found(
     blocks: &Blocks,
@@ -111,7 +111,7 @@ pub(in crate::corpus) fn add_found(
     Ok(())
 }
 
-/// What a block says of a term.
+/// Returns the counts of a term in a block.
 fn find(block: &[u8], text: &[u8]) -> Option<Delta> {
     let mut at = 0;
     while let Some(decoded) = format::decode(block, at, CountsIn::Run) {
@@ -123,7 +123,7 @@ fn find(block: &[u8], text: &[u8]) -> Option<Delta> {
     None
 }
 
-/// A count that no documents can have.
+/// The error of an impossibly large count.
 pub(super) fn too_many(text: &[u8]) -> Error {
     let text = String::from_utf8_lossy(text);
     Error::Contradiction { reason: format!("a count of {text:?} past 2^63 - 1") }

@@ -1,11 +1,11 @@
-//! Writing a run: terms that come in order fill one block after another.
+//! Writes a run: terms that come in order fill one block after another.
 
 use super::blocks::{Blocks, Kind};
 use super::format::{self, CountsIn, Delta};
 use super::{BLOCK_BYTES, RunInfo};
 use crate::Result;
 
-/// A run that is written. Nobody sees it before the state names it.
+/// A run being written. It is invisible until the state names it.
 pub(in crate::corpus) struct RunWriter<'b> {
     blocks: &'b Blocks,
     counts: CountsIn,
@@ -18,12 +18,12 @@ pub(in crate::corpus) struct RunWriter<'b> {
 }
 
 impl<'b> RunWriter<'b> {
-    /// A run with the counts of its terms.
+    /// Creates a run with the counts of its terms.
     pub(in crate::corpus) fn new(blocks: &'b Blocks, id: u64) -> Self {
         Self::with(blocks, id, CountsIn::Run)
     }
 
-    /// A run of texts, whose counts are in tables.
+    /// Creates a run of texts, whose counts are in tables.
     pub(in crate::corpus) fn of_texts(blocks: &'b Blocks, id: u64) -> Self {
         Self::with(blocks, id, CountsIn::Tables)
     }
@@ -57,7 +57,7 @@ impl<'b> RunWriter<'b> {
         Ok(())
     }
 
-    /// Writes what is left. The blocks are durable when a state that names them is.
+    /// Writes the rest. The blocks are durable when a state that names them is.
     pub(in crate::corpus) fn finish(mut self) -> Result<RunInfo> {
         if !self.block.is_empty() {
             self.end_block()?;
