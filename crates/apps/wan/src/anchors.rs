@@ -1,13 +1,13 @@
-//! Anchors: places of content that are chosen by the content itself, so that an edit moves few of them.
+//! Anchors: positions in content that the content itself determines, so that an edit moves few of them.
 //!
-//! A gear hash over the last 64 bytes is computed at every position. A position is an anchor where the highest bits of
-//! the hash are zero, once in [`DISTANCE_BYTES`] on average, and the hash names it. Similar content has most of its
-//! anchors in common, which is how a changed chunk finds the chunk that it was changed from.
+//! A gear hash over the last 64 bytes is computed at every position. A position is an anchor if the highest bits of the
+//! hash are zero, once in [`DISTANCE_BYTES`] on average, and the hash is its name. Similar content has most of its
+//! anchors in common, so a changed chunk finds the chunk that it derives from.
 
-/// Bytes between two anchors, on average.
+/// The average number of bytes between two anchors.
 pub(crate) const DISTANCE_BYTES: usize = 1024;
 
-/// Bytes that a hash depends on: each is shifted out after 64 more.
+/// The number of bytes that a hash depends on: each is shifted out after 64 more.
 const WINDOW_BYTES: usize = 64;
 
 /// The bits that are zero at an anchor: the highest depend on all of the window.
@@ -16,7 +16,7 @@ const MASK: u64 = !(u64::MAX >> DISTANCE_BYTES.trailing_zeros());
 /// A random number for each byte.
 const GEAR: [u64; 256] = gear();
 
-/// By SplitMix64, so that all versions have the same.
+/// Generates the numbers with SplitMix64, so that they are the same in all versions.
 const fn gear() -> [u64; 256] {
     let mut table = [0; 256];
     let mut state = 0x6e61_6e64_6578_7761_u64;
@@ -32,7 +32,8 @@ const fn gear() -> [u64; 256] {
     table
 }
 
-/// The names of the anchors of `content`, in order. One that repeats, as in a run of equal bytes, comes once in a row.
+/// Returns the names of the anchors of `content`, in order. Of consecutive equal anchors, as in a run of equal bytes,
+/// it returns one.
 pub(crate) fn anchors(content: &[u8]) -> Vec<u64> {
     let mut found = Vec::with_capacity(content.len() / DISTANCE_BYTES + 1);
     let mut hash = 0_u64;

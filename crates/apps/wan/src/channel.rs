@@ -1,16 +1,16 @@
-//! Streams over a channel with two directions: what the receiver does not have, it asks for.
+//! Streams over a channel with two directions: the receiver requests the content that it lacks.
 //!
 //! ```text
 //!   sender     Hello  Segment 0  Segment 1  Segment 2 ...  Again 1  Segment 3 ... End        --->
 //!   receiver   Hello             Taken 0    Missing 1      Taken 1  Taken 2 ...   Taken end  <---
 //! ```
 //!
-//! 1. The sender keeps a segment until it was taken, at most [`WINDOW_SEGMENTS`] of them, so it can send each of them
-//!    again, whatever its own cache still has.
-//! 2. The receiver passes segments on in order. While it waits for one that it asked for, it only registers those that
-//!    come after it.
-//! 3. The end is taken when all of the stream was passed on. Only then does the sender succeed.
-//! 4. The receiver answers and reads on; a thread of the sender takes answers. So neither waits for the other to read.
+//! 1. The sender keeps a segment until it was acknowledged, at most [`WINDOW_SEGMENTS`] of them, so it can send each of
+//!    them again, whatever its own cache still has.
+//! 2. The receiver passes segments on in order. While it waits for a requested one, it only registers the later ones.
+//! 3. The end is acknowledged when the whole stream was passed on. Only then does the sender succeed.
+//! 4. The receiver answers and continues to read; a thread of the sender takes answers. So neither waits for the other
+//!    to read.
 
 use std::io::{Read, Write};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
@@ -26,23 +26,23 @@ use crate::owner::Owner;
 use crate::segment::Segment;
 use crate::{DecodeStats, EncodeStats, Error, Result};
 
-/// Segments on their way, at most.
+/// The most segments in transit.
 const WINDOW_SEGMENTS: usize = 16;
 
-/// Answers that wait for the sender, at most.
+/// The most answers that wait for the sender.
 const ANSWERS_MAX: usize = 4 * WINDOW_SEGMENTS;
 
-/// How long a sender waits for an answer.
+/// The time that a sender waits for an answer.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(600);
 
-/// Sends a stream to [`receive`] at the other side, and adds what is new to the cache.
+/// Sends a stream to [`receive`] at the other side, and adds new content to the cache.
 ///
-/// Costs as [`encode`](crate::encode()), and RAM for the segments on their way, 16 at most. What the other side lacks
-/// goes over once more, without references.
+/// Costs as much as [`encode`](crate::encode()), and RAM for the segments in transit, 16 at most. Content that the
+/// other side lacks is sent once more, without references.
 ///
 /// # Errors
-/// Options that cannot work; an input or a cache that fails; another side that ends early, sends what is no answer, or
-/// sends none for ten minutes.
+/// Invalid options; an input or a cache that fails; another side that ends early, sends an invalid answer, or sends
+/// none for ten minutes.
 pub fn send(
     cache: &Cache,
     input: &mut impl Read,
@@ -51,7 +51,7 @@ pub fn send(
 ) -> Result<EncodeStats> {
     let cuts = options.cuts()?;
     let (answered, taken) = sync_channel(ANSWERS_MAX);
-    // It ends when the other side closes the channel. Nobody waits for it: the other side may never do that.
+    // It ends when the other side closes the channel. It is not joined: the other side may never do that.
     thread::spawn(move || take_answers(Frames::new(answers), &answered));
     let mut sender = Sender {
         sending: Sending::new(Encoder::new(View::new(cache, Owner::default()), &options)),
@@ -72,7 +72,7 @@ fn take_answers(
     answered: &SyncSender<std::result::Result<Frame, Broken>>,
 ) {
     if let Err(broken) = frames.hello() {
-        // The sender has ended if nobody takes it.
+        // Without a receiver, the sender has ended.
         let _ = answered.send(Err(broken));
         return;
     }
@@ -117,7 +117,9 @@ impl<W: Write> Sender<'_, W> {
         let answer = self.answers.recv_timeout(ANSWER_TIMEOUT).map_err(|error| match error {
             RecvTimeoutError::Timeout => {
                 let waited_s = ANSWER_TIMEOUT.as_secs();
-                Error::peer(format!("no answer for {waited_s} s; see whether it still runs"))
+                Error::peer(format!(
+                    "no answer for {waited_s} s; check whether it is still running"
+                ))
             }
             RecvTimeoutError::Disconnected => ended_early(),
         })?;
@@ -137,14 +139,14 @@ impl<W: Write> Sender<'_, W> {
     }
 }
 
-/// Receives the stream of [`send`] at the other side, and adds what is new to the cache.
+/// Receives the stream of [`send`] at the other side, and adds new content to the cache.
 ///
-/// Costs a read of each container that is referred to, and what is new once on flash. RAM: the frames on their way, a
-/// segment and its prefix, and what the cache takes.
+/// Costs a read of each referenced container, and a write of new content to flash. RAM: the frames in transit, a
+/// segment and its prefix, and the cache's.
 ///
 /// # Errors
 /// A stream that is cut off, damaged or of another version; an output or a cache that fails; another side that ends
-/// early. What was written until then is the beginning of the stream.
+/// early. The output so far is the beginning of the stream.
 pub fn receive(
     cache: &Cache,
     (frames, answers): (impl Read, impl Write),
@@ -173,7 +175,7 @@ struct Receiving<'c, 'o, W, O> {
 }
 
 impl<W: Write, O: Write> Receiving<'_, '_, W, O> {
-    /// Does what can be done without another frame; returns whether that is all.
+    /// Does everything possible without another frame; returns whether that is all.
     fn advance(&mut self) -> Result<bool> {
         while let Some(step) = self.taking.step()? {
             match step {
@@ -196,26 +198,26 @@ impl<W: Write, O: Write> Receiving<'_, '_, W, O> {
     }
 }
 
-/// Writes a frame at once.
+/// Writes a frame immediately.
 fn put(out: &mut impl Write, frame: &Frame) -> Result<u64> {
     let written = frame.write(out).and_then(|bytes| out.flush().map(|()| bytes));
-    written.map_err(|error| Error::peer(format!("it takes no more ({error}); see what it says")))
+    written.map_err(|error| Error::peer(format!("it accepts no more ({error}); see its messages")))
 }
 
 fn ended_early() -> Error {
-    Error::peer("it ended before it had taken all of the stream; see what it says, and send again")
+    Error::peer("it ended before it had taken all of the stream; see its messages, and send again")
 }
 
-/// Why there is no answer.
+/// Returns the reason for the absence of an answer.
 fn of_channel(broken: Broken) -> Error {
     match broken {
         Broken::Ended => ended_early(),
         Broken::Failed(error) => Error::peer(format!("its answers cannot be read ({error})")),
-        Broken::Refused(error) => Error::peer(format!("its answers are none: {error}")),
+        Broken::Refused(error) => Error::peer(format!("its answers are invalid: {error}")),
     }
 }
 
-/// Why there is no frame.
+/// Returns the reason for the absence of a frame.
 fn of_stream(broken: Broken, frames: u64) -> Error {
     match broken {
         Broken::Ended => Error::Truncated { frames },

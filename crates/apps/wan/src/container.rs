@@ -1,17 +1,17 @@
-//! Containers: some neighbouring new chunks of a stream, kept together as one record of the cache.
+//! Containers: some neighbouring new chunks of a stream, stored together as one record of the cache.
 //!
-//! A container is what a stream names, by a digest of its table of chunks, and what zstd gets as prefix. So a chunk
-//! that a frame refers to costs no fingerprint, and one read brings the chunks that are likely to come next. Its bytes
-//! are drawn in docs/format.md.
+//! A stream refers to containers, by a digest of their tables of chunks, and zstd gets them as prefix. So a chunk that
+//! a frame refers to costs no fingerprint, and one read brings the chunks that are likely to come next. docs/format.md
+//! shows its bytes.
 
 use nandex_chunk::{Fingerprint, Hash};
 
 use crate::owner::{NO_TAG, Owner, Tag};
 
-/// Bytes of chunks in a container, at most.
+/// The most bytes of chunks in a container.
 pub(crate) const CONTAINER_BYTES_MAX: usize = 64 << 10;
 
-/// Chunks of a container, at most.
+/// The most chunks of a container.
 pub(crate) const CONTAINER_CHUNKS_MAX: usize = 1024;
 
 /// The first bytes of a record, with its version.
@@ -20,7 +20,7 @@ const MAGIC: [u8; 4] = *b"NWC1";
 /// The first bytes of a record that has an owner.
 const OWNED_MAGIC: [u8; 4] = *b"NWC2";
 
-/// Bytes before the table, and of each of its entries.
+/// The bytes before the table, and those of each of its entries.
 const HEADER_BYTES: usize = 8;
 const ENTRY_BYTES: usize = KEY_BYTES + 4;
 
@@ -36,13 +36,13 @@ pub(crate) type Key = [u8; KEY_BYTES];
 /// A container's name: the first 128 bits of the BLAKE3 of its table.
 pub(crate) type Name = [u8; NAME_BYTES];
 
-/// The key of a chunk.
+/// Returns the key of a chunk.
 pub(crate) fn key_of(chunk: &[u8]) -> Key {
     let print: Fingerprint = Hash::Blake3.fingerprint(chunk);
     beginning(print.as_bytes())
 }
 
-/// The first bytes of a digest, which is longer.
+/// Returns the first bytes of a digest, which is longer.
 pub(crate) fn beginning<const N: usize>(digest: &[u8]) -> [u8; N] {
     let mut out = [0; N];
     out.copy_from_slice(&digest[..N]);
@@ -53,7 +53,7 @@ pub(crate) fn beginning<const N: usize>(digest: &[u8]) -> [u8; N] {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Chunk {
     pub(crate) key: Key,
-    /// Bytes of the content before it, and its own.
+    /// The number of content bytes before it, and of its own.
     pub(crate) start: usize,
     pub(crate) bytes: usize,
 }
@@ -62,14 +62,14 @@ pub(crate) struct Chunk {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Container {
     name: Name,
-    /// Whose it is.
+    /// Its owner.
     tag: Tag,
     chunks: Vec<Chunk>,
     content: Vec<u8>,
 }
 
 impl Container {
-    /// The container of chunks that are given by their keys and bytes.
+    /// Creates the container of chunks, given by their keys and bytes.
     fn new(chunks: &[(Key, &[u8])]) -> Self {
         let mut content = Vec::with_capacity(chunks.iter().map(|(_, bytes)| bytes.len()).sum());
         let mut placed = Vec::with_capacity(chunks.len());
@@ -81,13 +81,13 @@ impl Container {
         Self { name, tag: NO_TAG, chunks: placed, content }
     }
 
-    /// The same as this owner's.
+    /// Returns the same container with this owner.
     pub(crate) fn owned_by(mut self, owner: &Owner) -> Self {
         self.tag = owner.tag();
         self
     }
 
-    /// Whose it is.
+    /// Returns its owner.
     pub(crate) fn tag(&self) -> Tag {
         self.tag
     }
@@ -100,17 +100,17 @@ impl Container {
         &self.chunks
     }
 
-    /// All chunks, one after the other.
+    /// Returns all chunks, one after the other.
     pub(crate) fn content(&self) -> &[u8] {
         &self.content
     }
 
-    /// The bytes of a chunk.
+    /// Returns the bytes of a chunk.
     pub(crate) fn bytes_of(&self, chunk: &Chunk) -> &[u8] {
         &self.content[chunk.start..chunk.start + chunk.bytes]
     }
 
-    /// What comes before the content in its record.
+    /// Returns the part of its record before the content.
     pub(crate) fn record_head(&self) -> Vec<u8> {
         let table = table_of(&self.chunks);
         let mut head = Vec::with_capacity(HEADER_BYTES + size_of::<Tag>() + table.len());
@@ -124,8 +124,8 @@ impl Container {
         head
     }
 
-    /// Reads a record that may be anything; `None` unless it is a container whose chunks all have the fingerprints of
-    /// its table. Its name follows from the table.
+    /// Decodes an untrusted record; `None` unless it is a container whose chunks all have the fingerprints of its
+    /// table. Its name follows from the table.
     pub(crate) fn proven(record: &[u8]) -> Option<Self> {
         let (tag, table, content) = parts_of(record)?;
         let mut chunks = Vec::with_capacity(table.len() / ENTRY_BYTES);
@@ -144,21 +144,21 @@ impl Container {
         (start == content.len()).then(|| Self { name, tag, chunks, content: content.to_vec() })
     }
 
-    /// Bytes of RAM that it takes.
+    /// Returns its bytes of RAM.
     pub(crate) fn ram_bytes(&self) -> usize {
         self.content.len() + self.chunks.len() * size_of::<Chunk>() + size_of::<Self>()
     }
 }
 
-/// The owner and the name of a record that begins so, and the keys of its chunks in order; `None` if it may be no
-/// container, or its table is longer. The chunks themselves are not proven.
+/// Returns the owner and the name of a record with this beginning, and the keys of its chunks in order; `None` if it is
+/// not a container, or its table is longer. The chunks themselves are not verified.
 pub(crate) fn keys_of(beginning: &[u8]) -> Option<(Tag, Name, Vec<Key>)> {
     let (tag, table, _) = parts_of(beginning)?;
     let keys = table.chunks_exact(ENTRY_BYTES).filter_map(|entry| entry.first_chunk().copied());
     Some((tag, name_of(table), keys.collect()))
 }
 
-/// The owner, the table and what follows it, of a record that may be anything.
+/// Returns the owner, the table and the rest of an untrusted record.
 fn parts_of(record: &[u8]) -> Option<(Tag, &[u8], &[u8])> {
     let (head, rest) = record.split_at_checked(HEADER_BYTES)?;
     let (magic, count) = head.split_first_chunk::<4>()?;
@@ -175,7 +175,7 @@ fn parts_of(record: &[u8]) -> Option<(Tag, &[u8], &[u8])> {
     Some((tag, table, content))
 }
 
-/// The chunks' keys and lengths.
+/// Encodes the chunks' keys and lengths.
 fn table_of(chunks: &[Chunk]) -> Vec<u8> {
     let mut table = Vec::with_capacity(chunks.len() * ENTRY_BYTES);
     for chunk in chunks {
@@ -191,7 +191,7 @@ fn name_of(table: &[u8]) -> Name {
     beginning(hasher.finalize().as_bytes())
 }
 
-/// Puts new chunks into containers, in order. Both sides do that by the lengths alone, so they make the same ones.
+/// Puts new chunks into containers, in order. Both sides use the lengths alone, so they create the same containers.
 pub(crate) fn containers_of(chunks: &[(Key, &[u8])]) -> Vec<Container> {
     let mut made = Vec::new();
     let mut rest = chunks;
@@ -210,7 +210,7 @@ pub(crate) fn containers_of(chunks: &[(Key, &[u8])]) -> Vec<Container> {
     made
 }
 
-/// How many containers chunks of these lengths make.
+/// Returns the number of containers for chunks of these lengths.
 pub(crate) fn container_count(lengths: &[usize]) -> usize {
     let (mut count, mut chunks, mut bytes) = (0, 0, 0);
     for length in lengths {
@@ -222,8 +222,8 @@ pub(crate) fn container_count(lengths: &[usize]) -> usize {
     count
 }
 
-/// How many containers that many chunks of that many bytes make, at most: one that is closed before it has all the
-/// chunks it may have holds more than its limit together with the next.
+/// Returns the most containers for that many chunks of that many bytes: a container that is closed before it has its
+/// maximum of chunks exceeds its limit together with the next chunk.
 pub(crate) fn container_count_max(bytes: usize, chunks: usize) -> usize {
     2 * bytes / CONTAINER_BYTES_MAX + chunks / CONTAINER_CHUNKS_MAX + 1
 }
@@ -252,7 +252,7 @@ mod tests {
             for at in (0..bytes.len()).step_by(7) {
                 let mut flipped = bytes.clone();
                 flipped[at] ^= 0x10;
-                // Nobody's owner is asked for: a record whose tag has changed is another owner's, and of no use to it.
+                // The owner does not matter here: a record with a changed tag is another owner's, and of no use to it.
                 let found = Container::proven(&flipped);
                 assert!(found.is_none_or(|it| it.tag() != container.tag()), "byte {at}");
             }
@@ -304,7 +304,7 @@ mod tests {
     fn chunks_make_no_more_containers_than_their_bytes_and_number_allow() {
         let mut random = crate::testing::Random::new(1);
         for round in 0..200 {
-            // Mostly lengths that close a container early, or run out of chunks before bytes.
+            // Mostly lengths that close a container early, or exhaust chunks before bytes.
             let kinds: [usize; 4] = [1, 40, CONTAINER_BYTES_MAX / 2 + 1, CONTAINER_BYTES_MAX];
             let length = |random: &mut crate::testing::Random| {
                 if round % 2 == 0 { kinds[random.below(2)] } else { kinds[random.below(4)] }

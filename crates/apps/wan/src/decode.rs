@@ -1,10 +1,10 @@
-//! The decoder: turns frames back into segments, and adds what is new to its cache.
+//! The decoder: turns frames back into segments, and adds new content to its cache.
 //!
-//! 1. A frame is registered when it comes: the numbers that it gives to containers are counted from its plain fields,
-//!    so both sides count alike, whatever the decoder has.
-//! 2. It is decoded when all segments before it are. What its containers lack is told, and nothing of it is passed on.
-//! 3. A segment is passed on only if its digest is that of the chunks it was put together from. Each chunk's key is
-//!    computed from its bytes, of copied ones when their container is read from flash.
+//! 1. A frame is registered on arrival: the numbers that it assigns to containers are counted from its plain fields, so
+//!    both sides count alike, whatever the decoder has.
+//! 2. It is decoded when all segments before it are. Missing containers are reported, and nothing of it is passed on.
+//! 3. A segment is passed on only if its digest is that of the chunks it was assembled from. Each chunk's key is
+//!    computed from its bytes, for copied chunks when their container is read from flash.
 //! 4. Containers are looked up all at once, and loaded one after the other: a frame of a few bytes may refer to many.
 
 use std::collections::{BTreeSet, HashMap};
@@ -26,15 +26,15 @@ use crate::segment::SegmentLimits;
 use crate::steps::{self, Step};
 use crate::{Error, Result};
 
-/// Bytes of encoded steps, at most: a copy or a length for each chunk.
+/// The most bytes of encoded steps: a copy or a length for each chunk.
 const STEPS_BYTES_MAX: u64 = 2 << 20;
 
-/// A frame whose numbers are counted.
+/// A frame with its numbers counted.
 #[derive(Debug)]
 pub(crate) struct Registered {
     frame: Frame,
     fields: Plain,
-    /// The number of the first container that it introduces; those that it makes follow.
+    /// The number of the first container that it introduces; those that it creates follow.
     first_number: u64,
 }
 
@@ -47,28 +47,28 @@ struct Plain {
     containers: usize,
     introduced: usize,
     prefix: Vec<u64>,
-    /// Where the packed part begins.
+    /// The beginning of the packed part.
     packed_at: usize,
 }
 
-/// What a frame gives.
+/// The result of a frame.
 #[derive(PartialEq, Eq, Debug)]
 pub(crate) enum Decoded {
     /// The bytes of the segment.
     Segment(Vec<u8>),
-    /// Containers of these numbers are not there.
+    /// The numbers of containers that are missing.
     Missing(Vec<u64>),
 }
 
-/// Decodes one stream.
+/// A decoder of one stream.
 #[derive(Debug)]
 pub(crate) struct Decoder<C> {
     cache: View<C>,
     names: Names,
     limits: SegmentLimits,
-    /// Does a stream go on without a cache that fails?
+    /// Whether a stream continues without a failed cache.
     outlives_cache: bool,
-    /// Why it goes on without one.
+    /// The reason that it continues without one.
     pub(crate) failure: Option<Error>,
 }
 
@@ -78,13 +78,13 @@ impl<C: Deref<Target = Cache>> Decoder<C> {
         Self { cache, names, limits, outlives_cache: false, failure: None }
     }
 
-    /// A decoder of shorter segments, that goes on without its cache when that fails: what was referred to is missing
-    /// then.
+    /// Creates a decoder of shorter segments, which continues without its cache if that fails: referenced content is
+    /// then missing.
     pub(crate) fn of_live(cache: View<C>, limits: SegmentLimits) -> Self {
         Self { limits, outlives_cache: true, ..Self::new(cache) }
     }
 
-    /// Counts the numbers that a frame gives. Frames are registered in the order in which they were sent.
+    /// Counts the numbers that a frame assigns. Frames are registered in the order in which they were sent.
     pub(crate) fn register(&mut self, frame: Frame) -> Result<Registered> {
         let (fields, names) = Plain::decode(&frame, self.limits)?;
         let first_number = self.names.next();
@@ -98,7 +98,7 @@ impl<C: Deref<Target = Cache>> Decoder<C> {
         Ok(Registered { frame, fields, first_number })
     }
 
-    /// The segment of a frame; adds its containers to the cache.
+    /// Returns the segment of a frame; adds its containers to the cache.
     pub(crate) fn decode(&mut self, registered: &Registered) -> Result<Decoded> {
         match self.decoded(registered) {
             Err(error) if self.may_outlive(&error) => {
@@ -149,7 +149,7 @@ impl<C: Deref<Target = Cache>> Decoder<C> {
         Ok(Decoded::Segment(bytes))
     }
 
-    /// Adds the containers that a frame's new chunks make, and gives them their names.
+    /// Adds the containers of a frame's new chunks, and assigns their names.
     fn add(&mut self, registered: &Registered, new: &[(Key, &[u8])]) -> Result<()> {
         let Registered { frame, fields, first_number } = registered;
         let lengths: Vec<usize> = new.iter().map(|(_, chunk)| chunk.len()).collect();
@@ -169,7 +169,7 @@ impl<C: Deref<Target = Cache>> Decoder<C> {
 }
 
 impl Plain {
-    /// Reads the fields of a segment, and the names that it introduces.
+    /// Decodes the fields of a segment, and the names that it introduces.
     fn decode(frame: &Frame, limits: SegmentLimits) -> Result<(Self, &[u8])> {
         let mut fields = Fields::new(&frame.body, frame.sequence);
         let digest = fields.array()?;
@@ -196,7 +196,7 @@ impl Plain {
         Ok((plain, names))
     }
 
-    /// The steps and the new chunks of a frame.
+    /// Returns the steps and the new chunks of a frame.
     fn unpack(&self, frame: &Frame, prefix: &[u8]) -> Result<Vec<u8>> {
         let bytes = self.steps_bytes + self.new_bytes;
         let packed = frame.body.get(self.packed_at..).unwrap_or_default();
@@ -208,12 +208,12 @@ impl Plain {
     }
 }
 
-/// Containers that a frame refers to: where they are. One of them is held in RAM at a time.
+/// The places of the containers that a frame refers to. One of them is held in RAM at a time.
 struct Needed<'d, C> {
     decoder: &'d Decoder<C>,
     places: HashMap<u64, Place>,
     missing: BTreeSet<u64>,
-    /// The one that was loaded last.
+    /// The last one loaded.
     last: Option<(u64, Arc<Container>)>,
 }
 
@@ -222,7 +222,7 @@ impl<'d, C: Deref<Target = Cache>> Needed<'d, C> {
         Self { decoder, places: HashMap::new(), missing: BTreeSet::new(), last: None }
     }
 
-    /// Looks up where these are, without loading any.
+    /// Looks up the places of these, without loading any.
     fn find(&mut self, numbers: impl Iterator<Item = u64>) -> Result<()> {
         let asked: BTreeSet<u64> =
             numbers.filter(|number| !self.places.contains_key(number)).collect();
@@ -243,7 +243,7 @@ impl<'d, C: Deref<Target = Cache>> Needed<'d, C> {
         Ok(())
     }
 
-    /// Loads one that was found; notes that it is missing otherwise.
+    /// Loads one that was found; otherwise notes that it is missing.
     fn load(&mut self, number: u64) -> Result<Option<Arc<Container>>> {
         if let Some((_, last)) = self.last.as_ref().filter(|(last, _)| *last == number) {
             return Ok(Some(Arc::clone(last)));
@@ -263,7 +263,7 @@ impl<'d, C: Deref<Target = Cache>> Needed<'d, C> {
         (!self.missing.is_empty()).then(|| self.missing.iter().copied().collect())
     }
 
-    /// The prefix of zstd. It is of no use if something is missing, and nothing more is loaded then.
+    /// Returns the prefix for zstd. It is useless if a container is missing, and nothing more is loaded then.
     fn prefix(&mut self, numbers: &[u64], frame: u64) -> Result<Vec<u8>> {
         let mut prefix = Vec::new();
         for number in numbers {
@@ -280,7 +280,7 @@ impl<'d, C: Deref<Target = Cache>> Needed<'d, C> {
     }
 }
 
-/// A segment that is being put together.
+/// A segment being assembled.
 struct Assembly<'n> {
     sequence: u64,
     bytes_max: usize,
@@ -295,7 +295,7 @@ impl<'n> Assembly<'n> {
         Self { sequence, bytes_max, bytes, new, digester: Digester::new() }
     }
 
-    /// Does all steps, until something is missing.
+    /// Does all steps, until a container is missing.
     fn put<C: Deref<Target = Cache>>(
         mut self,
         steps: &[Step<u64>],

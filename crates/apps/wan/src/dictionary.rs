@@ -1,39 +1,39 @@
 //! The containers of a stream by numbers, which both sides count alike.
 //!
-//! A name is sent once, when a frame first refers to a container of an earlier stream. Containers that a frame makes
-//! get the next numbers, without being named. So a reference takes a byte or two.
+//! A name is sent once, when a frame first refers to a container of an earlier stream. New containers of a frame get
+//! the next numbers without names. So a reference takes a byte or two.
 
 use std::collections::{HashMap, VecDeque};
 
 use crate::container::Name;
 
-/// Numbers that an encoder refers to, from the last one back.
+/// The number of most recent numbers that an encoder refers to.
 const REFERRED_MAX: u64 = 1 << 20;
 
-/// Numbers that are kept: frames that wait for an answer may refer to earlier ones.
+/// The number of numbers stored: frames that wait for an answer may refer to earlier ones.
 const KEPT_MAX: usize = 2 << 20;
 
-/// Names by numbers: what a decoder needs. 17 bytes of RAM each, for 2 million at most.
+/// Names by numbers, for a decoder. 17 bytes of RAM each, for 2 million at most.
 #[derive(Debug, Default)]
 pub(crate) struct Names {
-    /// The number of the first name that is kept.
+    /// The number of the first stored name.
     first: u64,
     names: VecDeque<Option<Name>>,
 }
 
 impl Names {
-    /// The next number.
+    /// Returns the next number.
     pub(crate) fn next(&self) -> u64 {
         self.first + self.names.len() as u64
     }
 
-    /// Gives the next number to a container, whose name may not be known yet.
+    /// Assigns the next number to a container, whose name may not be known yet.
     pub(crate) fn push(&mut self, name: Option<Name>) {
         self.names.push_back(name);
         let _ = self.take_oldest();
     }
 
-    /// The oldest number, with its name, if there are too many.
+    /// Removes and returns the oldest number, with its name, if there are too many.
     fn take_oldest(&mut self) -> Option<(u64, Option<Name>)> {
         if self.names.len() <= KEPT_MAX {
             return None;
@@ -43,7 +43,7 @@ impl Names {
         Some((self.first - 1, gone))
     }
 
-    /// Notes the name of a container that has its number already.
+    /// Notes the name of a container that already has its number.
     pub(crate) fn set(&mut self, number: u64, name: Name) {
         let index = number.checked_sub(self.first).and_then(|it| usize::try_from(it).ok());
         if let Some(place) = index.and_then(|index| self.names.get_mut(index)) {
@@ -51,14 +51,14 @@ impl Names {
         }
     }
 
-    /// The name of a number; `None` if there is no such number, it is too old, or its name is not known.
+    /// Returns the name of a number; `None` if there is no such number, it is too old, or its name is unknown.
     pub(crate) fn name(&self, number: u64) -> Option<Name> {
         let index = usize::try_from(number.checked_sub(self.first)?).ok()?;
         *self.names.get(index)?
     }
 }
 
-/// Names by numbers, and numbers by names: what an encoder needs.
+/// Names by numbers, and numbers by names, for an encoder.
 #[derive(Debug, Default)]
 pub(crate) struct Dictionary {
     names: Names,
@@ -66,12 +66,12 @@ pub(crate) struct Dictionary {
 }
 
 impl Dictionary {
-    /// The next number.
+    /// Returns the next number.
     pub(crate) fn next(&self) -> u64 {
         self.names.next()
     }
 
-    /// Gives the next number to a container.
+    /// Assigns the next number to a container.
     pub(crate) fn push(&mut self, name: Name) -> u64 {
         let number = self.next();
         self.names.names.push_back(Some(name));
@@ -84,18 +84,18 @@ impl Dictionary {
         number
     }
 
-    /// The name of a number; `None` if there is no such number, or it is too old.
+    /// Returns the name of a number; `None` if there is no such number, or it is too old.
     pub(crate) fn name(&self, number: u64) -> Option<Name> {
         self.names.name(number)
     }
 
-    /// The number of a name, if a frame may refer to it by that.
+    /// Returns the number of a name, if a frame may refer to it by that.
     pub(crate) fn number(&self, name: &Name) -> Option<u64> {
         let number = *self.numbers.get(name)?;
         (number + REFERRED_MAX > self.next()).then_some(number)
     }
 
-    /// Takes a name away from its number: it is not there.
+    /// Removes a name from its number: the container is missing.
     pub(crate) fn forget(&mut self, name: &Name) {
         self.numbers.remove(name);
     }

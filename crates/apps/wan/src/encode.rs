@@ -1,7 +1,7 @@
-//! The encoder: turns segments into frames, and adds what is new to its cache.
+//! The encoder: turns segments into frames, and adds new content to its cache.
 //!
-//! Level 1 puts references in place of chunks that the cache has. Level 2 gives the containers that most of the new
-//! chunks' anchors lead to, and those that are copied from next to them, to zstd as prefix.
+//! Level 1 puts references in place of chunks that the cache has. Level 2 gives zstd as prefix the containers that most
+//! of the new chunks' anchors lead to, and those with copied neighbours.
 
 use std::collections::{HashMap, HashSet};
 use std::ops::{Deref, Range};
@@ -27,31 +27,32 @@ pub const LEVEL_MIN: i32 = 1;
 /// The strongest level of zstd.
 pub const LEVEL_MAX: i32 = 19;
 
-/// Containers of a prefix, for each 256 KiB of new chunks that were begun.
+/// The number of containers of a prefix, for each started 256 KiB of new chunks.
 const PREFIX_CONTAINERS_EACH: usize = 16;
 const PREFIX_EACH_BYTES: usize = 256 << 10;
 
-/// Containers of a prefix, and its bytes, at most.
+/// The most containers of a prefix, and its most bytes.
 pub(crate) const PREFIX_CONTAINERS_MAX: usize = 64;
 pub(crate) const PREFIX_BYTES_MAX: usize = 4 << 20;
 
-/// Segments in a row that lacked something, from which on the other side is believed to have lost its cache.
+/// The number of consecutive segments with missing content after which the other side is assumed to have lost its
+/// cache.
 const MISSES_MAX: u32 = 4;
 
-/// Segments for which only what went over in this stream is referred to then.
+/// The number of segments after that, which refer only to content sent in this stream.
 const DOUBT_SEGMENTS: u32 = 64;
 
-/// Votes of a copy for its container, at each end that new chunks are at.
+/// The votes of a copy for its container, at each end next to new chunks.
 const NEIGHBOUR_VOTES: u32 = 2;
 
-/// How a stream is encoded. The other side needs none of this.
+/// The options of encoding a stream. The other side does not need them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct EncodeOptions {
-    /// How the stream is cut. Default FastCDC; streams find each other's chunks only if cut alike.
+    /// The chunker of the stream. Default FastCDC; streams share chunks only if they use the same chunker.
     pub chunker: Chunker,
     /// The average chunk, a power of two from 1 KiB to 64 KiB. Default 4 KiB.
     pub chunk_bytes: usize,
-    /// Bytes that are gathered before they become a frame, up to 7.5 MiB. Default 1 MiB.
+    /// The bytes collected before they become a frame, up to 7.5 MiB. Default 1 MiB.
     pub segment_bytes: usize,
     /// The level of zstd, 1 to 19. Default 3.
     pub level: i32,
@@ -69,7 +70,7 @@ impl Default for EncodeOptions {
 }
 
 impl EncodeOptions {
-    /// Refuses what cannot work, and says how a stream is cut.
+    /// Checks the values, and returns how a stream is cut.
     pub(crate) fn cuts(&self) -> Result<Cuts> {
         if !(LEVEL_MIN..=LEVEL_MAX).contains(&self.level) {
             let reason = format!("{}; expected {LEVEL_MIN} to {LEVEL_MAX}", self.level);
@@ -79,17 +80,17 @@ impl EncodeOptions {
     }
 }
 
-/// Encodes one stream.
+/// An encoder of one stream.
 #[derive(Debug)]
 pub(crate) struct Encoder<C> {
     cache: View<C>,
     level: i32,
     dictionary: Dictionary,
-    /// Containers that the other side does not have.
+    /// The containers that the other side lacks.
     lacking: HashSet<Name>,
-    /// Segments in a row that lacked something.
+    /// The number of consecutive segments with missing content.
     misses: u32,
-    /// Segments that refer to this stream alone.
+    /// The number of segments that must refer to this stream alone.
     doubt: u32,
     /// The number of the next segment.
     sequence: u64,
@@ -110,7 +111,7 @@ impl<C: Deref<Target = Cache>> Encoder<C> {
         }
     }
 
-    /// The frame of the next segment, and the numbers of the containers that it makes.
+    /// Returns the frame of the next segment, and the numbers of the containers that it creates.
     pub(crate) fn encode(&mut self, segment: &Segment) -> Result<(Frame, Range<u64>)> {
         let chunks = segment.keyed();
         let keys: Vec<Key> = chunks.iter().map(|(key, _)| *key).collect();
@@ -131,12 +132,12 @@ impl<C: Deref<Target = Cache>> Encoder<C> {
         Ok((Frame { kind: Kind::Segment, sequence, body }, next - made..next))
     }
 
-    /// May the other side have this container?
+    /// Returns whether the other side may have this container.
     fn may_refer_to(&self, name: &Name) -> bool {
         !self.lacking.contains(name) && (self.doubt == 0 || self.dictionary.number(name).is_some())
     }
 
-    /// The frame of a segment that the other side asks for again; it refers to nothing.
+    /// Returns the frame of a segment that the other side requests again; it contains no references.
     pub(crate) fn encode_again(&mut self, sequence: u64, segment: &Segment) -> Result<Frame> {
         let chunks = segment.keyed();
         let plan = Plan::new(&chunks, &vec![None; chunks.len()]);
@@ -144,14 +145,14 @@ impl<C: Deref<Target = Cache>> Encoder<C> {
         Ok(Frame { kind: Kind::Again, sequence, body: self.body(plan, &[])? })
     }
 
-    /// The frame of the end.
+    /// Returns the frame of the end.
     pub(crate) fn end(&self) -> Frame {
         let mut body = Vec::new();
         put_varint(&mut body, self.stats.stream_bytes);
         Frame { kind: Kind::End, sequence: self.sequence, body }
     }
 
-    /// Counts a segment that goes over as it is, and returns its number.
+    /// Counts a segment that is sent unencoded, and returns its number.
     pub(crate) fn note_plain(&mut self, bytes: usize) -> u64 {
         self.stats.stream_bytes += bytes as u64;
         self.stats.segments += 1;
@@ -177,7 +178,7 @@ impl<C: Deref<Target = Cache>> Encoder<C> {
         self.misses = 0;
     }
 
-    /// The containers that the new chunks are most like, the best last, so that it is nearest to them.
+    /// Returns the containers that are most similar to the new chunks, the best last, so that it is nearest to them.
     fn prefix(&self, plan: &Plan) -> Result<Vec<Arc<Container>>> {
         let most = plan.new_bytes.len().div_ceil(PREFIX_EACH_BYTES) * PREFIX_CONTAINERS_EACH;
         let most = most.min(PREFIX_CONTAINERS_MAX);
@@ -198,7 +199,7 @@ impl<C: Deref<Target = Cache>> Encoder<C> {
         Ok(prefix)
     }
 
-    /// Containers that the new chunks may be like, those with the most votes first.
+    /// Returns the containers that may be similar to the new chunks, those with the most votes first.
     fn candidates(&self, plan: &Plan) -> Result<Vec<ValueRef>> {
         let anchors: Vec<u64> =
             plan.containers.iter().flat_map(|(_, anchors)| anchors).copied().collect();
@@ -215,12 +216,12 @@ impl<C: Deref<Target = Cache>> Encoder<C> {
         }
         let mut candidates: Vec<(u32, ValueRef)> =
             votes.into_iter().map(|(place, votes)| (votes, place)).collect();
-        // Of as many votes the first in the ring, so that equal runs give equal bytes.
+        // Equal votes are in the order of the ring, so that equal runs give equal bytes.
         candidates.sort_unstable_by_key(|(votes, place)| (u32::MAX - votes, *place));
         Ok(candidates.into_iter().map(|(_, place)| place).collect())
     }
 
-    /// The bytes of a plan; adds its containers to the cache and to the dictionary.
+    /// Returns the bytes of a plan; adds its containers to the cache and to the dictionary.
     fn body(&mut self, plan: Plan, prefix: &[Arc<Container>]) -> Result<Vec<u8>> {
         let mut referred = References::new(&mut self.dictionary);
         let steps: Vec<Step<u64>> =
@@ -262,7 +263,7 @@ impl<C: Deref<Target = Cache>> Encoder<C> {
     }
 }
 
-/// Numbers of containers that a frame refers to, and names that it has to introduce for that.
+/// The numbers of containers that a frame refers to, and the names that it must introduce for that.
 struct References<'d> {
     dictionary: &'d mut Dictionary,
     introduced: Vec<Name>,

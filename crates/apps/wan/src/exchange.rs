@@ -1,4 +1,5 @@
-//! Both ends of a direction without their input and output: what is on its way, what waits, what is asked for again.
+//! Both ends of a direction without their input and output: the content in transit, the waiting content, and the
+//! repeated requests.
 //!
 //! [`channel`](crate::channel) moves their frames with threads that block, [`live`](crate::live) leaves that to
 //! another crate.
@@ -15,28 +16,28 @@ use crate::segment::Segment;
 use crate::stream::check_end;
 use crate::{DecodeStats, Error, Result};
 
-/// Containers that an answer names, at most.
+/// The most containers that an answer names.
 const MISSING_MAX: u64 = 1 << 17;
 
-/// The end that sends.
+/// The sending end.
 #[derive(Debug)]
 pub(crate) struct Sending<C> {
     pub(crate) encoder: Encoder<C>,
-    /// What was not taken yet.
+    /// The unacknowledged content.
     on_the_way: VecDeque<OnTheWay>,
-    /// Bytes of the stream among that.
+    /// The bytes of the stream in it.
     bytes: usize,
 }
 
-/// A segment that was not taken yet, or the end.
+/// An unacknowledged segment, or the end.
 #[derive(Debug)]
 struct OnTheWay {
     kind: Kind,
     sequence: u64,
     bytes: usize,
-    /// To send it again. One that goes as it is is never asked for.
+    /// To send it again. An unencoded segment is never requested again.
     segment: Segment,
-    /// The numbers of the containers that it makes.
+    /// The numbers of the containers that it creates.
     made: Range<u64>,
     was_missing: bool,
 }
@@ -53,7 +54,7 @@ impl<C: Deref<Target = Cache>> Sending<C> {
         Self { encoder, on_the_way: VecDeque::new(), bytes: 0 }
     }
 
-    /// The frame of the next segment.
+    /// Returns the frame of the next segment.
     pub(crate) fn segment(&mut self, segment: Segment) -> Result<Frame> {
         let before = self.encoder.stats;
         let encoded = self.encoder.encode(&segment);
@@ -63,14 +64,14 @@ impl<C: Deref<Target = Cache>> Sending<C> {
         Ok(frame)
     }
 
-    /// The frame of the next segment as it is.
+    /// Returns the frame of the next segment, unencoded.
     pub(crate) fn plain(&mut self, bytes: Vec<u8>) -> Frame {
         let sequence = self.encoder.note_plain(bytes.len());
         self.push(OnTheWay::new(Kind::Plain, sequence, bytes.len()));
         Frame { kind: Kind::Plain, sequence, body: bytes }
     }
 
-    /// The frame of the end.
+    /// Returns the frame of the end.
     pub(crate) fn end(&mut self) -> Frame {
         let end = self.encoder.end();
         self.push(OnTheWay::new(Kind::End, end.sequence, 0));
@@ -82,12 +83,12 @@ impl<C: Deref<Target = Cache>> Sending<C> {
         self.on_the_way.push_back(next);
     }
 
-    /// Frames that were not taken yet, and their bytes of the stream.
+    /// Returns the number of unacknowledged frames, and their bytes of the stream.
     pub(crate) fn on_the_way(&self) -> (usize, usize) {
         (self.on_the_way.len(), self.bytes)
     }
 
-    /// Does what an answer says; returns the frame that has to go then.
+    /// Processes an answer; returns the frame that must be sent in response.
     pub(crate) fn act_on(&mut self, answer: &Frame) -> Result<Option<Frame>> {
         match answer.kind {
             Kind::Taken => self.note_taken(answer).map(|()| None),
@@ -117,12 +118,12 @@ impl<C: Deref<Target = Cache>> Sending<C> {
         });
         let first = first.ok_or_else(|| unexpected(answer))?;
         first.was_missing = true;
-        // It could not be put together, so what it would have made is not there either.
+        // It could not be assembled, so its new containers do not exist either.
         self.encoder.note_missing(numbers.into_iter().chain(first.made.clone()));
         self.encoder.encode_again(first.sequence, &first.segment)
     }
 
-    /// What was asked for last, as it is: in place of one that the cache could not help to encode.
+    /// Returns the last requested segment, unencoded: in place of one that the cache failed to encode.
     pub(crate) fn plain_again(&self, answer: &Frame) -> Result<Frame> {
         let first = self.on_the_way.front().filter(|first| {
             first.kind == Kind::Segment && first.sequence == answer.sequence && first.was_missing
@@ -133,21 +134,21 @@ impl<C: Deref<Target = Cache>> Sending<C> {
     }
 }
 
-/// The end that receives.
+/// The receiving end.
 #[derive(Debug)]
 pub(crate) struct Taking<C> {
     pub(crate) decoder: Decoder<C>,
-    /// What is not done, in order.
+    /// The unfinished frames, in order.
     waiting: VecDeque<Waiting>,
     waiting_max: usize,
-    /// Segments that came.
+    /// The number of segments received.
     registered: u64,
-    /// Was the first one that waits asked for again?
+    /// Whether the first waiting one was requested again.
     has_asked: bool,
     pub(crate) stats: DecodeStats,
 }
 
-/// A frame that is not done.
+/// An unfinished frame.
 #[derive(Debug)]
 enum Waiting {
     Segment(Registered),
@@ -155,25 +156,25 @@ enum Waiting {
     End(Frame),
 }
 
-/// What can be done without another frame.
+/// A step that is possible without another frame.
 #[derive(Debug)]
 pub(crate) enum Step {
-    /// These bytes are next; the answer is for when they were passed on.
+    /// These bytes are next; the answer must be sent after they were passed on.
     Pass { bytes: Vec<u8>, answer: Frame },
-    /// The next segment has to come again.
+    /// The next segment must be sent again.
     Ask(Frame),
-    /// The stream is over; the answer is for when all of it was passed on.
+    /// The stream is over; the answer must be sent after all of it was passed on.
     End(Frame),
 }
 
 impl<C: Deref<Target = Cache>> Taking<C> {
-    /// Of frames that wait at most `waiting_max` are taken.
+    /// Creates the receiving end; at most `waiting_max` frames may wait.
     pub(crate) fn new(decoder: Decoder<C>, waiting_max: usize) -> Self {
         let (waiting, stats) = (VecDeque::new(), DecodeStats::default());
         Self { decoder, waiting, waiting_max, registered: 0, has_asked: false, stats }
     }
 
-    /// Takes a frame to those that wait.
+    /// Adds a frame to the waiting ones.
     pub(crate) fn take(&mut self, frame: Frame) -> Result<()> {
         let is_over = matches!(self.waiting.back(), Some(Waiting::End(_)));
         let is_next = frame.sequence == self.registered && !is_over;
@@ -201,7 +202,7 @@ impl<C: Deref<Target = Cache>> Taking<C> {
         self.registered += 1;
     }
 
-    /// Puts what came again in the place of the first.
+    /// Replaces the first by the repeated segment.
     fn replace(&mut self, again: Waiting) {
         self.has_asked = false;
         if let Some(first) = self.waiting.front_mut() {
@@ -209,12 +210,12 @@ impl<C: Deref<Target = Cache>> Taking<C> {
         }
     }
 
-    /// Would the next step need the cache?
+    /// Returns whether the next step needs the cache.
     pub(crate) fn needs_cache(&self) -> bool {
         !self.has_asked && matches!(self.waiting.front(), Some(Waiting::Segment(_)))
     }
 
-    /// Does the first of those that wait; `None` if another frame must come before.
+    /// Processes the first waiting frame; `None` if another frame must come before.
     pub(crate) fn step(&mut self) -> Result<Option<Step>> {
         if self.has_asked {
             return Ok(None);
@@ -256,7 +257,7 @@ fn answer(kind: Kind, sequence: u64, body: Vec<u8>) -> Frame {
     Frame { kind, sequence, body }
 }
 
-/// Refuses a frame.
+/// The error of an unexpected frame.
 pub(crate) fn unexpected(frame: &Frame) -> Error {
     let (kind, sequence) = (frame.kind, frame.sequence);
     Error::peer(format!(

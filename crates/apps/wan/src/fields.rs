@@ -1,8 +1,8 @@
-//! Numbers of any size in few bytes, and the reading of bytes that may be anything.
+//! Variable-length numbers, and the decoding of untrusted bytes.
 
 use crate::{Error, Result};
 
-/// Appends a number, seven bits a byte, the lowest first; all but the last byte have their highest bit set.
+/// Appends a number, seven bits per byte, the lowest first; all but the last byte have their highest bit set.
 pub(crate) fn put_varint(out: &mut Vec<u8>, mut number: u64) {
     while number >= 0x80 {
         out.push(number as u8 | 0x80);
@@ -17,7 +17,7 @@ pub(crate) fn put_difference(out: &mut Vec<u8>, number: u64, from: u64) {
     put_varint(out, ((difference << 1) ^ (difference >> 63)) as u64);
 }
 
-/// The bytes of a frame that were not read yet.
+/// The unread bytes of a frame.
 #[derive(Debug)]
 pub(crate) struct Fields<'a> {
     rest: &'a [u8],
@@ -25,7 +25,7 @@ pub(crate) struct Fields<'a> {
 }
 
 impl<'a> Fields<'a> {
-    /// The fields of these bytes of a frame.
+    /// Creates the fields of these bytes of a frame.
     pub(crate) fn new(bytes: &'a [u8], frame: u64) -> Self {
         Self { rest: bytes, frame }
     }
@@ -61,7 +61,7 @@ impl<'a> Fields<'a> {
         Err(self.refuse("expected a number of 64 bits, found a longer one".into()))
     }
 
-    /// A number of at most `most`.
+    /// Decodes a number of at most `most`.
     pub(crate) fn at_most(&mut self, what: &str, most: u64) -> Result<usize> {
         let found = self.varint()?;
         match usize::try_from(found).ok().filter(|_| found <= most) {
@@ -70,7 +70,7 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// A number by its difference from another one.
+    /// Decodes a number from its difference to another one.
     pub(crate) fn difference(&mut self, from: u64) -> Result<u64> {
         let coded = self.varint()?;
         let difference = (coded >> 1) as i64 ^ -((coded & 1) as i64);

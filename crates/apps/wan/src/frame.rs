@@ -1,7 +1,7 @@
-//! Frames: what goes over the wire or into a file, drawn in docs/format.md.
+//! Frames: the units on the wire or in a file, shown in docs/format.md.
 //!
 //! Each frame has a magic, a kind, its length, its number and a checksum of all that. Lengths have limits, so that no
-//! frame makes its reader take more than [`BODY_BYTES_MAX`] before it is known to be whole.
+//! frame makes its reader allocate more than [`BODY_BYTES_MAX`] before it is known to be complete.
 
 use std::io::{self, ErrorKind, Read, Write};
 
@@ -10,16 +10,16 @@ use crate::{Error, Result};
 /// The version of streams.
 pub(crate) const VERSION: u8 = 1;
 
-/// Bytes before a frame's body.
+/// The bytes before a frame's body.
 pub(crate) const HEADER_BYTES: usize = 24;
 
-/// Bytes of a body, at most: a segment that zstd cannot make shorter, and what it refers to.
+/// The most bytes of a body: a segment that zstd cannot make shorter, and its references.
 pub(crate) const BODY_BYTES_MAX: usize = 12 << 20;
 
 /// The first bytes of every frame.
 const MAGIC: [u8; 4] = *b"NDXW";
 
-/// What a frame is.
+/// The kind of a frame.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub(crate) enum Kind {
@@ -27,15 +27,15 @@ pub(crate) enum Kind {
     Hello = 1,
     /// A segment of the stream.
     Segment = 2,
-    /// A segment that was asked for again: it refers to nothing.
+    /// A segment that was requested again: it contains no references.
     Again = 3,
-    /// The end: how long the stream was.
+    /// The end: the length of the stream.
     End = 4,
-    /// An answer: this segment refers to content that is not there.
+    /// An answer: this segment refers to missing content.
     Missing = 5,
     /// An answer: this segment, or the end, was taken.
     Taken = 6,
-    /// A segment as it is, of a live stream; files and pipes have none.
+    /// An unencoded segment of a live stream; files and pipes have none.
     Plain = 7,
 }
 
@@ -46,22 +46,22 @@ impl Kind {
     }
 }
 
-/// A frame whose checksum is right.
+/// A frame with a valid checksum.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Frame {
     pub(crate) kind: Kind,
-    /// The number of the segment that it is of or about.
+    /// The number of its segment.
     pub(crate) sequence: u64,
     pub(crate) body: Vec<u8>,
 }
 
 impl Frame {
-    /// The first frame of a side.
+    /// Returns the first frame of a side.
     pub(crate) fn hello() -> Self {
         Self { kind: Kind::Hello, sequence: 0, body: vec![VERSION] }
     }
 
-    /// Its bytes.
+    /// Returns its bytes.
     pub(crate) fn encode(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(HEADER_BYTES + self.body.len());
         out.extend_from_slice(&MAGIC);
@@ -74,7 +74,7 @@ impl Frame {
         out
     }
 
-    /// Writes it; returns its bytes.
+    /// Writes it; returns the number of its bytes.
     pub(crate) fn write(&self, out: &mut impl Write) -> io::Result<u64> {
         let bytes = self.encode();
         out.write_all(&bytes)?;
@@ -82,24 +82,24 @@ impl Frame {
     }
 }
 
-/// Reads frame after frame.
+/// A reader of frames.
 #[derive(Debug)]
 pub(crate) struct Frames<R> {
     source: R,
-    /// Frames that were read.
+    /// The number of frames read.
     pub(crate) count: u64,
     /// Their bytes.
     pub(crate) bytes: u64,
 }
 
-/// Why there is no frame.
+/// The reason for the absence of a frame.
 #[derive(Debug)]
 pub(crate) enum Broken {
     /// The source ended, between two frames or in one.
     Ended,
     /// The source failed.
     Failed(io::Error),
-    /// It is no frame.
+    /// The bytes are not a frame.
     Refused(Error),
 }
 
@@ -108,7 +108,7 @@ impl<R: Read> Frames<R> {
         Self { source, count: 0, bytes: 0 }
     }
 
-    /// The next frame.
+    /// Returns the next frame.
     pub(crate) fn next(&mut self) -> std::result::Result<Frame, Broken> {
         let mut header = [0; HEADER_BYTES];
         self.fill(&mut header)?;
@@ -127,7 +127,7 @@ impl<R: Read> Frames<R> {
         Ok(Frame { kind, sequence: u64::from_le_bytes(sequence), body })
     }
 
-    /// Reads the first frame, and refuses other versions.
+    /// Reads the first frame, and rejects other versions.
     pub(crate) fn hello(&mut self) -> std::result::Result<(), Broken> {
         let refuse = |reason: String| Err(Broken::Refused(Error::NoStream { reason }));
         let frame = match self.next() {
@@ -226,6 +226,6 @@ mod tests {
         let Err(Broken::Refused(error)) = Frames::new(&[b'x'; 100][..]).hello() else {
             panic!("it was taken")
         };
-        assert!(error.to_string().contains("no stream of nandex wan"), "{error}");
+        assert!(error.to_string().contains("readable stream of nandex wan"), "{error}");
     }
 }

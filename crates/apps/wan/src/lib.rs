@@ -1,26 +1,26 @@
 //! Sends streams in few bytes over a slow link, with a cache of earlier content on flash at each end.
 //!
-//! This is the application that the BufferHash paper's index was made for (NSDI'10, sections 3 and 8): a WAN optimizer
-//! cuts streams into chunks by their content and sends a reference in place of a chunk that went over before. The
-//! index of fingerprints is a BufferHash, so the history may be much larger than RAM.
+//! This is the intended application of the BufferHash paper's index (NSDI'10, sections 3 and 8): a WAN optimizer cuts
+//! streams into chunks by their content and sends a reference in place of a chunk that was sent before. The index of
+//! fingerprints is a BufferHash, so the history may be much larger than RAM.
 //!
 //! ```text
 //!   stream -> segments -> chunks -> known? --yes--> a reference                    level 1: equal chunks
 //!                                     | no
-//!                                     +-> anchors -> alike content of the cache    level 2: its prefix for zstd
+//!                                     +-> anchors -> similar content of cache     level 2: its prefix for zstd
 //!                                     +-> zstd ------------------------------> frame -> other side
 //! ```
 //!
-//! 1. A [`Cache`] is a file or device: containers of chunks in a ring, and where they are. It is bounded, survives
-//!    power cuts, and serves many streams at a time.
+//! 1. A [`Cache`] is a file or device: containers of chunks in a ring, and their places. It is bounded, survives power
+//!    cuts, and serves many streams concurrently.
 //! 2. [`encode`] and [`decode`] turn a stream into frames and back, for a file of references to a cache.
-//! 3. [`send`] and [`receive`] do that over a channel with two directions: what the other side does not have, it asks
-//!    for.
-//! 4. [`live`] has both ends of a connection that stays open, without input and output: `nandex-wanproxy` moves what
-//!    they say. Several [`Owner`]s may share a cache without seeing each other's content.
+//! 3. [`send`] and [`receive`] do that over a channel with two directions: the other side requests the content that it
+//!    lacks.
+//! 4. [`live`] has both ends of a connection that stays open, without input and output: `nandex-wanproxy` moves their
+//!    messages. Several [`Owner`]s may share a cache without access to each other's content.
 //!
-//! The two caches need not be the same. A reference to content that was recycled, or never came, is found out by its
-//! name; every chunk is proven by its fingerprint, and every segment by a digest, before it leaves the decoder.
+//! The two caches need not be equal. A reference to content that was recycled, or never received, is detected by its
+//! name; every chunk is verified by its fingerprint, and every segment by a digest, before it leaves the decoder.
 //!
 //! ```
 //! use std::sync::Arc;

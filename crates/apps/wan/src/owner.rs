@@ -1,20 +1,20 @@
-//! Owners: whose content a container is, where several that do not trust one another share a cache.
+//! Owners of containers, for several users who do not trust one another but share a cache.
 //!
 //! An owner's entries have other keys in the index: a digest of the key and of the owner's secret. And each of its
-//! containers says whose it is. So nobody finds what another owner has, whatever names or fingerprints it knows, and an
-//! owner costs no RAM in the cache. Files and pipes have no owner: who uses the cache uses all of it.
+//! containers names its owner. So one owner cannot find another's content, whatever names or fingerprints it knows, and
+//! an owner costs no RAM in the cache. Files and pipes have no owner: a user of the cache uses all of it.
 
 use std::fmt;
 
 use crate::container::{Key, beginning};
 
-/// What a container says of its owner; zeros if it has none.
+/// The owner's tag in a container; zeros if it has none.
 pub(crate) type Tag = [u8; 16];
 
 /// The tag of containers without an owner.
 pub(crate) const NO_TAG: Tag = [0; 16];
 
-/// Who may refer to the content of a stream.
+/// The owner of the content of a stream, who may refer to it.
 #[derive(Clone, PartialEq, Eq, Default)]
 pub struct Owner(Option<Secret>);
 
@@ -32,8 +32,8 @@ impl fmt::Debug for Owner {
 }
 
 impl Owner {
-    /// The owner who has this secret, or whom nothing else has as its name. The same bytes are the same owner, in every
-    /// cache.
+    /// Creates the owner with this secret, or with a name that nothing else has. The same bytes are the same owner, in
+    /// every cache.
     #[must_use]
     pub fn of(secret: &[u8]) -> Self {
         let key = blake3::derive_key("nandex wan 1 owner", secret);
@@ -41,13 +41,13 @@ impl Owner {
         Self(Some(Secret { key, tag }))
     }
 
-    /// What its containers say.
+    /// Returns the tag of its containers.
     pub(crate) fn tag(&self) -> Tag {
         let Self(secret) = self;
         secret.as_ref().map_or(NO_TAG, |secret| secret.tag)
     }
 
-    /// The key in the index of what has this key.
+    /// Returns the key in the index for an entry with this key.
     pub(crate) fn key(&self, key: &Key) -> Key {
         match &self.0 {
             None => *key,
@@ -55,7 +55,7 @@ impl Owner {
         }
     }
 
-    /// The key in the index of an anchor.
+    /// Returns the key in the index for an anchor.
     pub(crate) fn anchor(&self, anchor: u64) -> u64 {
         match &self.0 {
             None => anchor,

@@ -1,22 +1,22 @@
-//! zstd with a prefix: what is left of a segment, compressed as if the prefix came before it.
+//! zstd with a prefix: the rest of a segment, compressed as if the prefix preceded it.
 
 use zstd_safe::{CCtx, CParameter, DCtx, DParameter, get_error_name};
 
 use crate::{Error, Result};
 
-/// The longest prefix with the longest segment behind it, as a power of two.
+/// The longest prefix followed by the longest segment, as a power of two.
 const WINDOW_LOG_MAX: u32 = 24;
 
-/// The shortest window that zstd has.
+/// The shortest window of zstd.
 const WINDOW_LOG_MIN: u32 = 10;
 
-/// Long matches are looked for from this many equal bytes on, at one position in 32. The hash tables of a low level are
-/// too small for a prefix of megabytes, and zstd's own 64 bytes are too many for changed lines. One position in eight
-/// finds 2 % more and takes half as long again.
+/// Long matches are searched for from this many equal bytes on, at one position in 32. The hash tables of a low level
+/// are too small for a prefix of megabytes, and zstd's own 64 bytes are too many for changed lines. One position in
+/// eight finds 2 % more and takes half as long again.
 const LONG_MATCH_BYTES: u32 = 32;
 const LONG_RATE_LOG: u32 = 5;
 
-/// Compresses `data` behind `prefix`.
+/// Compresses `data` after `prefix`.
 pub(crate) fn pack(prefix: &[u8], data: &[u8], level: i32) -> Result<Vec<u8>> {
     let mut out = Vec::with_capacity(zstd_safe::compress_bound(data.len()));
     let bytes = (prefix.len() + data.len()).max(1);
@@ -39,13 +39,13 @@ pub(crate) fn pack(prefix: &[u8], data: &[u8], level: i32) -> Result<Vec<u8>> {
     Ok(out)
 }
 
-/// The data behind `prefix`; `None` unless it has exactly that many bytes.
+/// Decompresses the data after `prefix`; `None` unless it has exactly that many bytes.
 pub(crate) fn unpack(prefix: &[u8], packed: &[u8], bytes: usize) -> Result<Option<Vec<u8>>> {
     let mut out = Vec::with_capacity(bytes);
     let mut context = DCtx::create();
     context.set_parameter(DParameter::WindowLogMax(WINDOW_LOG_MAX)).map_err(failed)?;
     context.ref_prefix(prefix).map_err(failed)?;
-    // Whatever the bytes are: it is refused when the space for the result is full.
+    // Whatever the bytes are: decompression fails when the space for the result is full.
     let unpacked = context.decompress(&mut out, packed);
     Ok((unpacked.is_ok() && out.len() == bytes).then_some(out))
 }

@@ -1,14 +1,14 @@
-//! The plan of a segment: which chunks are copied from where, and which are new.
+//! The plan of a segment: the places of copied chunks, and the new chunks.
 
 use crate::anchors::anchors;
 use crate::cache::Place;
 use crate::container::{Container, Key, beginning, containers_of};
 use crate::steps::Step;
 
-/// The digest that proves a segment: of the keys and lengths of its chunks.
+/// The digest that verifies a segment: of the keys and lengths of its chunks.
 pub(crate) type Digest = [u8; 20];
 
-/// Begins a segment's digest.
+/// A computation of a segment's digest.
 #[derive(Debug)]
 pub(crate) struct Digester(blake3::Hasher);
 
@@ -27,7 +27,7 @@ impl Digester {
     }
 }
 
-/// How a segment is sent.
+/// The plan of sending a segment.
 #[derive(Debug)]
 pub(crate) struct Plan {
     pub(crate) digest: Digest,
@@ -42,7 +42,7 @@ pub(crate) struct Plan {
 }
 
 impl Plan {
-    /// The plan of a segment whose chunks are at these places, as far as they are known.
+    /// Creates the plan of a segment whose chunks are at these places, if known.
     pub(crate) fn new(chunks: &[(Key, &[u8])], places: &[Option<Place>]) -> Self {
         let mut digester = Digester::new();
         let mut steps: Vec<Step<Place>> = Vec::new();
@@ -73,7 +73,7 @@ impl Plan {
     }
 }
 
-/// Adds a copy: to the last step if it goes on there.
+/// Adds a copy: to the last step if it continues that.
 fn copy(steps: &mut Vec<Step<Place>>, place: Place) {
     let index = usize::from(place.index);
     match steps.last_mut() {

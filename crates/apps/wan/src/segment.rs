@@ -1,4 +1,4 @@
-//! Segments: a stream is gathered into some chunks at a time, and each segment becomes a frame.
+//! Segments: a stream is collected into some chunks at a time, and each segment becomes a frame.
 
 use std::io::Read;
 use std::ops::ControlFlow;
@@ -8,16 +8,16 @@ use nandex_chunk::{ChunkBuffer, Chunker, Chunking};
 use crate::container::{Key, key_of};
 use crate::{Error, Result};
 
-/// Bytes of a segment, at most; the last chunk of one may go over the bytes that were chosen.
+/// The most bytes of a segment; its last chunk may exceed the chosen number of bytes.
 pub const SEGMENT_BYTES_MAX: usize = 8 << 20;
 
-/// Bytes of a segment unless others are chosen.
+/// The default number of bytes of a segment.
 pub(crate) const SEGMENT_BYTES_DEFAULT: usize = 1 << 20;
 
-/// Chunks of a segment, at most.
+/// The most chunks of a segment.
 pub(crate) const SEGMENT_CHUNKS_MAX: usize = 1 << 16;
 
-/// What a segment may have, for whoever decodes it.
+/// The decoder's limits of a segment.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct SegmentLimits {
     pub(crate) bytes_max: usize,
@@ -30,7 +30,7 @@ impl Default for SegmentLimits {
     }
 }
 
-/// The average chunk when none is chosen, in bytes.
+/// The default average chunk, in bytes.
 pub const CHUNK_BYTES_DEFAULT: usize = 4 << 10;
 
 /// The smallest average chunk, in bytes.
@@ -52,7 +52,7 @@ impl Segment {
         self.lengths.push(chunk.len());
     }
 
-    /// All of its bytes.
+    /// Returns all of its bytes.
     pub(crate) fn bytes(&self) -> &[u8] {
         &self.bytes
     }
@@ -61,7 +61,7 @@ impl Segment {
         self.lengths.is_empty()
     }
 
-    /// Its chunks, each with its key.
+    /// Returns its chunks, each with its key.
     pub(crate) fn keyed(&self) -> Vec<(Key, &[u8])> {
         let mut rest = &self.bytes[..];
         let mut chunk = |length: &usize| {
@@ -77,7 +77,7 @@ impl Segment {
     }
 }
 
-/// How a stream is cut.
+/// The cutting of a stream.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Cuts {
     chunking: Chunking,
@@ -85,7 +85,7 @@ pub(crate) struct Cuts {
 }
 
 impl Cuts {
-    /// Refuses sizes that are out of range.
+    /// Creates it, and rejects sizes that are out of range.
     pub(crate) fn new(chunker: Chunker, chunk_bytes: usize, segment_bytes: usize) -> Result<Self> {
         let refuse = |field, found: usize, (least, most): (usize, usize)| {
             let reason = format!("{found} bytes; expected {least} to {most}");
@@ -102,7 +102,7 @@ impl Cuts {
         Ok(Self { chunking, segment_bytes })
     }
 
-    /// The segment of these bytes, at most [`SEGMENT_BYTES_MAX`].
+    /// Returns the segment of these bytes, at most [`SEGMENT_BYTES_MAX`].
     pub(crate) fn segment_of(&self, bytes: &[u8]) -> Segment {
         let mut segment = Segment { bytes: Vec::with_capacity(bytes.len()), lengths: Vec::new() };
         self.chunking.split(bytes).for_each(|chunk| segment.push(chunk));

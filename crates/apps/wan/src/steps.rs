@@ -1,8 +1,8 @@
-//! Steps: how a segment is put together from containers that are known and from new chunks.
+//! Steps: the assembly of a segment from known containers and new chunks.
 //!
-//! Each step begins with the number of its chunks, doubled, and 1 more where they are new. Chunks that are copied come
-//! from one container, one after the other: its number, as the difference from the last one, and the first chunk, as
-//! the difference from what would follow the last copy. New chunks have a length each.
+//! Each step begins with the number of its chunks, doubled, and 1 more if they are new. Copied chunks come from one
+//! container, one after the other: its number, as the difference from the last one, and the first chunk, as the
+//! difference from the chunk after the last copy. New chunks have a length each.
 
 use std::ops::Range;
 
@@ -20,7 +20,7 @@ pub(crate) enum Step<C> {
 }
 
 impl<C> Step<C> {
-    /// The same step with another way to say which container.
+    /// Returns the same step with another designation of the container.
     pub(crate) fn map<D>(&self, map: impl FnOnce(&C) -> D) -> Step<D> {
         match self {
             Self::Copy(container, chunks) => Step::Copy(map(container), chunks.clone()),
@@ -29,7 +29,7 @@ impl<C> Step<C> {
     }
 }
 
-/// The bytes of steps whose containers are numbers.
+/// Encodes steps whose containers are numbers.
 pub(crate) fn encode(steps: &[Step<u64>]) -> Vec<u8> {
     let mut out = Vec::new();
     let (mut container, mut chunk) = (0, 0);
@@ -51,7 +51,7 @@ pub(crate) fn encode(steps: &[Step<u64>]) -> Vec<u8> {
     out
 }
 
-/// Reads steps from bytes that may be anything.
+/// Decodes steps from untrusted bytes.
 ///
 /// # Errors
 /// [`Error::Frame`](crate::Error::Frame) for no steps, more chunks than the limits allow, and a chunk without bytes.
@@ -81,7 +81,8 @@ pub(crate) fn decode(bytes: &[u8], limits: SegmentLimits, frame: u64) -> Result<
     Ok(steps)
 }
 
-/// The lengths of new chunks. None is empty: copies of empty chunks would cost a container each and give nothing.
+/// Decodes the lengths of new chunks. None is empty: copies of empty chunks would cost a container each and give
+/// nothing.
 fn lengths(fields: &mut Fields<'_>, count: usize, limits: SegmentLimits) -> Result<Vec<usize>> {
     let length = |_| match fields.at_most("bytes of a chunk", limits.bytes_max as u64)? {
         0 => Err(fields.refuse("expected bytes in a chunk, found none".into())),

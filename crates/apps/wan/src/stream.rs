@@ -1,6 +1,6 @@
 //! Streams in one direction: into a file of references, and back.
 //!
-//! Nobody can be asked here. So the file is of use only with a cache that has the content it refers to.
+//! Missing content cannot be requested here. So the file is only useful with a cache that has the content it refers to.
 
 use std::io::{Read, Write};
 
@@ -12,13 +12,13 @@ use crate::frame::{Broken, Frame, Frames, Kind};
 use crate::owner::Owner;
 use crate::{DecodeStats, EncodeStats, Error, Result};
 
-/// Encodes a stream against a cache, and adds what is new to the cache, durably.
+/// Encodes a stream against a cache, and adds new content to the cache, durably.
 ///
-/// Costs the lookups of its chunks and anchors, a read of each container that zstd gets as prefix, and what is new
-/// once on flash. RAM: a segment and its prefix a few times, and what the cache takes.
+/// Costs the lookups of its chunks and anchors, a read of each container that zstd gets as prefix, and a write of new
+/// content to flash. RAM: a segment and its prefix a few times, and the cache's.
 ///
 /// # Errors
-/// Options that cannot work; an input, an output or a cache that fails. What was written until then is no whole stream.
+/// Invalid options; an input, an output or a cache that fails. The output so far is not a whole stream.
 pub fn encode(
     cache: &Cache,
     input: &mut impl Read,
@@ -45,8 +45,8 @@ fn write(output: &mut impl Write, frame: &Frame) -> Result<u64> {
 /// Decodes a stream with the cache that it was encoded against, or one that has all of that content.
 ///
 /// # Errors
-/// A stream that is cut off, damaged or of another version, content that is missing; an input, an output or a cache
-/// that fails. What was written until then is the beginning of the stream.
+/// A stream that is cut off, damaged or of another version, missing content; an input, an output or a cache that fails.
+/// The output so far is the beginning of the stream.
 pub fn decode(
     cache: &Cache,
     input: &mut impl Read,
@@ -83,7 +83,7 @@ pub fn decode(
     }
 }
 
-/// Refuses an end that is not that of what came.
+/// Fails if the end does not match the received segments.
 pub(crate) fn check_end(frame: &Frame, stats: &DecodeStats) -> Result<()> {
     let mut fields = Fields::new(&frame.body, frame.sequence);
     let (expected, found) =

@@ -1,4 +1,4 @@
-//! Power cuts after every operation of a cache's life, and what the next opening finds.
+//! Power cuts after every operation of a cache's life, and the state that the next opening finds.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use crate::testing::{FINE, SMALL, cache, edited, noise, text};
 use crate::tests::transferred;
 use crate::*;
 
-/// Of this many recoveries one is cut itself, at each operation of this many.
+/// One in this many recoveries is cut itself, at every operation of this many.
 const DEEPER: u64 = 20;
 const STRIDE: usize = 5;
 
@@ -25,7 +25,7 @@ fn open(device: SimDevice) -> Cache {
     Cache::open_in(&Volume::open(Arc::new(device), options).unwrap()).unwrap()
 }
 
-/// A sender that has sent these streams, and has seen no answer.
+/// Creates a sender that has sent these streams, and has seen no answer.
 fn sender(streams: &[Vec<u8>]) -> Cache {
     let here = cache();
     for stream in streams {
@@ -34,8 +34,8 @@ fn sender(streams: &[Vec<u8>]) -> Cache {
     here
 }
 
-/// Opens what a cut has left, and sends all streams: those from before the cut without asking. Returns the cuts on the
-/// way.
+/// Opens the image after a cut, and sends all streams: those from before the cut without requests. Returns the cuts
+/// during that.
 fn survive(image: Image, (streams, before): (&[Vec<u8>], usize), story: &str) -> Vec<Cut> {
     let here = sender(streams);
     let device = SimDevice::instant().with_image(image);
@@ -63,7 +63,7 @@ fn after_a_power_cut_at_any_operation_the_cache_has_what_was_taken_before() {
     let device = SimDevice::instant();
     device.record_cuts();
     let there = create(device.clone());
-    // What a cut leaves of a cache that is not made yet is nobody's.
+    // The remains of a cache that is not created yet are of no use.
     let _ = device.take_cuts();
     let mut cuts = 0_u64;
     for done in 1..=streams.len() {

@@ -1,4 +1,4 @@
-//! What tests share: reproducible bytes, and caches in RAM.
+//! Shared parts of tests: reproducible bytes, and caches in RAM.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ pub(crate) fn noise(bytes: usize, seed: u64) -> Vec<u8> {
     std::iter::repeat_with(|| random.next().to_le_bytes()[7]).take(bytes).collect()
 }
 
-/// Reproducible text of a small vocabulary, which zstd makes about a quarter as long.
+/// Returns reproducible text of a small vocabulary, which zstd makes about a quarter as long.
 pub(crate) fn text(bytes: usize, seed: u64) -> Vec<u8> {
     let mut random = Random::new(seed);
     let mut out = Vec::with_capacity(bytes + 16);
@@ -25,7 +25,7 @@ pub(crate) fn text(bytes: usize, seed: u64) -> Vec<u8> {
     out
 }
 
-/// The bytes with some edits: insertions, removals and changes of a few bytes.
+/// Returns the bytes with some edits: insertions, removals and changes of a few bytes.
 pub(crate) fn edited(bytes: &[u8], edits: usize, seed: u64) -> Vec<u8> {
     let mut random = Random::new(seed);
     let mut out = bytes.to_vec();
@@ -71,12 +71,12 @@ pub(crate) const FINE: EncodeOptions = EncodeOptions {
     level: 3,
 };
 
-/// A cache in RAM, of the smallest size.
+/// Creates a cache in RAM, of the smallest size.
 pub(crate) fn cache() -> Cache {
     cache_on(Arc::new(MemoryDevice::new()), SMALL)
 }
 
-/// A cache on a device. By a fixed hash key, every run fills its pages alike.
+/// Creates a cache on a device. With a fixed hash key, every run fills its pages alike.
 pub(crate) fn cache_on(device: Arc<dyn Device>, config: CacheConfig) -> Cache {
     let log_bytes = config.log_bytes().expect("it can work");
     let options = VolumeOptions { log_bytes, hash_key: Some(42), ..VolumeOptions::default() };

@@ -60,7 +60,7 @@ fn pipe() -> (Pipe, Piped) {
     (Pipe(sender), Piped(receiver, Vec::new()))
 }
 
-/// What both sides of a transfer say, and what came out.
+/// The results of both sides of a transfer, and the output.
 pub(crate) type Sent = (Result<EncodeStats>, Result<DecodeStats>, Vec<u8>);
 
 fn sent(from: &Cache, to: &Cache, stream: &[u8]) -> Sent {
@@ -185,7 +185,7 @@ fn no_flipped_bit_gives_another_stream() {
     }
 }
 
-/// Every byte of a body is changed, and its checksum made right, as a hostile peer would.
+/// Every byte of a body is changed, with a correct checksum, as a hostile peer would.
 #[test]
 fn a_changed_body_with_a_right_checksum_is_refused_or_gives_the_stream() {
     let cache = cache();
@@ -237,7 +237,10 @@ fn a_file_of_references_without_its_cache_says_what_is_missing() {
     let references = encoded(&here, &stream);
     let error = decoded(&other, &references).unwrap_err();
     assert!(matches!(error, Error::Missing { segment: 0, .. }), "{error}");
-    assert!(error.to_string().contains("use the cache that the stream was made with"), "{error}");
+    assert!(
+        error.to_string().contains("use the cache that the stream was encoded with"),
+        "{error}"
+    );
 }
 
 #[test]
@@ -253,7 +256,7 @@ fn recycled_content_is_missing_and_never_other_content() {
     assert!(cache.stats().recycled_segments > 0);
     let error = decoded(&cache, &references).unwrap_err();
     assert!(error.to_string().contains("recycled"), "{error}");
-    // A new stream of the same is new.
+    // A new stream of the same content is new.
     let again = encoded(&cache, &stream);
     assert!(again.len() > 300_000);
     assert_eq!(decoded(&cache, &again).unwrap(), stream);

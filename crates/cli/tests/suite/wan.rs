@@ -177,7 +177,7 @@ fn damaged_references_are_refused_and_leave_no_file() {
 1 | wan restore cut.refs -o out --cache c | cut off
 1 | wan restore flipped.refs -o out --cache c | checksum
 1 | wan restore other.refs -o out --cache c | cut off
-1 | wan restore first -o out --cache c | no stream of nandex wan
+1 | wan restore first -o out --cache c | readable stream of nandex wan
 1 | wan restore gone.refs -o out --cache c | cannot open gone.refs
 1 | wan restore a.refs -o out --cache gone | there is no cache gone: a file of references is of use only with the cache
 1 | wan restore a.refs -o out --cache first | first

@@ -21,38 +21,38 @@ pub(super) const CONTENT: &str = "wan-content";
 pub(super) const NAMES: &str = "wan-names";
 pub(super) const ANCHORS: &str = "wan-anchors";
 
-/// Bytes of content of the smallest cache.
+/// The content bytes of the smallest cache.
 pub const CACHE_BYTES_MIN: u64 = 4 << 20;
 
-/// Bytes of content of the largest cache.
+/// The content bytes of the largest cache.
 const CACHE_BYTES_MAX: u64 = 64 << 40;
 
-/// Entries of the smallest tables.
+/// The entries of the smallest tables.
 const ENTRIES_MIN: u64 = 10_000;
 
 /// RAM of the table of names for each of its entries, in bytes: with smaller filters a new chunk costs a tenth of a
-/// page read. A small table has what it needs for a hundredth.
+/// page read. A small table has the RAM that a hundredth needs.
 const NAME_RAM_BYTES: u64 = 2;
 const NAMES_RAM_BYTES_MIN: u64 = 16 << 20;
 
-/// Bytes of an anchor in its table.
+/// The bytes of an anchor in its table.
 const ANCHOR_BYTES: usize = 8;
 
-/// The least log, and the most.
+/// The shortest and the longest log.
 const LOG_BYTES_MIN: u64 = 8 << 20;
 const LOG_BYTES_MAX: u64 = 256 << 20;
 
-/// What a cache is created with.
+/// The options of a new cache.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct CacheConfig {
-    /// Bytes of content that it holds, 4 MiB or more; the oldest is overwritten. Default 1 GiB. Tables take about a
+    /// The bytes of content that it holds, 4 MiB or more; the oldest is overwritten. Default 1 GiB. Tables take about a
     /// tenth more.
     pub content_bytes: u64,
-    /// The average chunk that its index is made for, in bytes. Default 4 KiB. Streams may be cut otherwise; with
-    /// smaller chunks the index forgets before the content is gone.
+    /// The average chunk size of its index, in bytes. Default 4 KiB. Streams may use other sizes; with smaller chunks
+    /// the index forgets them before their content is overwritten.
     pub chunk_bytes: usize,
-    /// RAM for the tables, in bytes, half for each; without it, what they need, but of a large cache 2 bytes for each
-    /// chunk in the index of chunks.
+    /// RAM for the tables, in bytes, half for each; by default the RAM that they need, but for a large cache 2 bytes
+    /// for each chunk in the index of chunks.
     pub ram_bytes: Option<u64>,
 }
 
@@ -72,15 +72,15 @@ pub(super) struct Tables {
 }
 
 impl CacheConfig {
-    /// The length of the log of its volume, in bytes.
+    /// Returns the length of the log of its volume, in bytes.
     ///
     /// # Errors
-    /// Sizes that cannot work.
+    /// Invalid sizes.
     pub fn log_bytes(&self) -> Result<u64> {
         self.log_bytes_stated(&Stated::default())
     }
 
-    /// The same with parameters of its index of chunks that are stated.
+    /// Returns the same for stated parameters of its index of chunks.
     ///
     /// # Errors
     /// As [`Cache::create_stated`](super::Cache::create_stated).
@@ -120,7 +120,7 @@ impl CacheConfig {
     }
 }
 
-/// A BufferHash that forgets its oldest entries, as the paper's. It takes no more RAM than is stated.
+/// Configures a BufferHash that forgets its oldest entries, as in the paper. It takes no more RAM than stated.
 fn table(
     entries: u64,
     (key, value): (usize, usize),
@@ -133,10 +133,10 @@ fn table(
     Ok(bufferhash::Config::advised(&asked)?)
 }
 
-/// The index of chunks with the parameters that are stated.
+/// Configures the index of chunks with the stated parameters.
 ///
 /// # Errors
-/// Those that are not the user's to state; parameters that do not work.
+/// Parameters that the user cannot set; invalid parameters.
 fn stated_on(made: bufferhash::Config, stated: &Stated) -> Result<bufferhash::Config> {
     let with = stated.on_one(made.clone())?;
     let fixed = |it: &bufferhash::Config| (it.policy, it.key_bytes, it.value_bytes);
@@ -147,7 +147,7 @@ fn stated_on(made: bufferhash::Config, stated: &Stated) -> Result<bufferhash::Co
     Err(Error::Options { field: "parameter", reason })
 }
 
-/// Refuses tables of other widths, which another program has made.
+/// Fails if the tables have other widths, created by another program.
 pub(super) fn check_widths(names: &AnyTable, anchors: &AnyTable) -> Result<()> {
     let found =
         (names.key_bytes(), names.value_bytes(), anchors.key_bytes(), anchors.value_bytes());
@@ -156,7 +156,7 @@ pub(super) fn check_widths(names: &AnyTable, anchors: &AnyTable) -> Result<()> {
         return Ok(());
     }
     let reason = format!(
-        "expected tables of widths {expected:?}, found {found:?}; it was made by another version, make a new one"
+        "expected tables of widths {expected:?}, found {found:?}; it was created by another version, create a new one"
     );
     Err(Error::Options { field: "cache", reason })
 }

@@ -1,6 +1,6 @@
-//! Containers that were read or added lately, in RAM.
+//! Recently read or added containers, in RAM.
 //!
-//! Neighbouring chunks come again together, so the next chunk is mostly in a container that is here.
+//! Neighbouring chunks recur together, so the next chunk is usually in a container that is here.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -9,10 +9,10 @@ use nandex::raw::store::values::ValueRef;
 
 use crate::container::Container;
 
-/// Bytes of RAM for containers, at most.
+/// The most bytes of RAM for containers.
 const BYTES_MAX: usize = 32 << 20;
 
-/// Some containers by their places; the first that came goes first, and later once more if it was asked for.
+/// Some containers by their places; the oldest is evicted first, or later if it was used.
 #[derive(Debug, Default)]
 pub(super) struct Loaded {
     containers: HashMap<ValueRef, Held>,

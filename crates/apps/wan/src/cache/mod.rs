@@ -1,4 +1,4 @@
-//! The cache: content of earlier streams on flash, and where each chunk of it is.
+//! The cache: content of earlier streams on flash, and the places of its chunks.
 //!
 //! ```text
 //!   new containers --> recent (RAM) --commit, then publish--> names:   chunk's key -> container, index   (BufferHash)
@@ -9,18 +9,17 @@
 //!
 //! Invariants
 //! 1. The tables get a place only when its container is durable. So after a crash a place leads to a whole container,
-//!    or into a segment that was overwritten, which the segment's number tells.
-//! 2. What the tables say is a hint. A container is believed by the digest of its table, and a chunk by its
-//!    fingerprint.
-//! 3. Until they are published, places are found in RAM, also while that is done: no lookup waits for flash writes.
-//! 4. All three are bounded and forget the oldest first. What is gone from one is no error in another.
+//!    or into a segment that was overwritten, which the segment's number shows.
+//! 2. The tables give hints. A container is verified by the digest of its table, and a chunk by its fingerprint.
+//! 3. Until and during publication, places are found in RAM: no lookup waits for flash writes.
+//! 4. All three are bounded and forget the oldest first. A missing entry in one is not an error in another.
 //!
 //! | act | flash reads | flash writes |
 //! |---|---|---|
-//! | find chunks | the tables', about one page for each that is there | 0 |
-//! | find chunks that come in the order of before | a page for one in eight, and one or two for each container | 0 |
+//! | find chunks | the tables', about one page for each that exists | 0 |
+//! | find chunks that recur in the same order | a page for one in eight, and one or two for each container | 0 |
 //! | load a container | one operation, of its pages; none while it is in RAM | 0 |
-//! | insert a container | a lookup of its name | its bytes, unless it is there; 78 for each chunk, 24 for each anchor |
+//! | insert a container | a lookup of its name | its bytes, unless it exists; 78 for each chunk, 24 for each anchor |
 //! | publish | 0 | a commit of the value log; the tables' log |
 
 mod config;
@@ -54,58 +53,58 @@ use loaded::Loaded;
 use place::{key_of_name, place_of_container};
 use recent::{Places, Recent};
 
-/// Whose a container is, its name, and the keys of its chunks.
+/// A container's owner, its name, and the keys of its chunks.
 type Keys = (Tag, Name, Vec<Key>);
 
-/// The first bytes of a record that are read for its table: longer ones are not worth it.
+/// The bytes read from the beginning of a record for its table: longer tables are not worth it.
 const TABLE_BYTES_MAX: usize = 2048;
 
-/// Bytes of content that may wait to be published.
+/// The most bytes of content that wait to be published.
 const RECENT_BYTES_MAX: usize = 8 << 20;
 
-/// What a cache holds and has done since it was opened.
+/// The content and the counters of a cache since it was opened.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize)]
 #[non_exhaustive]
 pub struct CacheStats {
-    /// Bytes of containers that it can hold.
+    /// The bytes of containers that it can hold.
     pub content_bytes_max: u64,
-    /// Containers that were added.
+    /// The number of containers added.
     pub containers_added: u64,
     /// Their bytes.
     pub bytes_added: u64,
-    /// Segments of the ring that were overwritten.
+    /// The number of segments of the ring that were overwritten.
     pub recycled_segments: u64,
-    /// Keys of chunks and names of containers in the index, recycled ones among them.
+    /// The number of keys of chunks and names of containers in the index, including recycled ones.
     pub index_entries: u64,
-    /// Anchors in the index, recycled ones among them.
+    /// The number of anchors in the index, including recycled ones.
     pub anchor_entries: u64,
     /// Bytes of RAM of its tables and buffers.
     pub ram_bytes: u64,
     /// Bytes of flash.
     pub flash_bytes: u64,
-    /// Lookups of chunks, containers and anchors in the index that found something; those that RAM answers are not
-    /// among them.
+    /// The number of lookups of chunks, containers and anchors in the index that were successful; not counting those
+    /// answered from RAM.
     pub index_hits: u64,
-    /// Lookups in the index that found nothing.
+    /// The number of unsuccessful lookups in the index.
     pub index_misses: u64,
-    /// Reads of flash: pages of the index, and containers.
+    /// The number of reads of flash: pages of the index, and containers.
     pub flash_reads: u64,
 }
 
 /// A cache of content on flash.
 ///
-/// Any number of encoders and decoders may use it at a time, of one process. Dropping it saves it;
-/// [`close`](Self::close) also tells of a failure.
+/// Any number of encoders and decoders of one process may use it concurrently. Dropping it saves it;
+/// [`close`](Self::close) also reports failures.
 pub struct Cache {
     volume: Volume,
     content: ValueLog,
     names: AnyTable,
     anchors: AnyTable,
     recent: Mutex<Recent>,
-    /// Held while recent places go to the tables, by one thread at a time.
+    /// Held while recent places move to the tables, by one thread at a time.
     publishing: Mutex<()>,
     loaded: Mutex<Loaded>,
-    /// Containers that were read from flash.
+    /// The number of containers read from flash.
     content_reads: AtomicU64,
 }
 
@@ -116,10 +115,10 @@ impl std::fmt::Debug for Cache {
 }
 
 impl Cache {
-    /// Makes a cache in a new file.
+    /// Creates a cache in a new file.
     ///
     /// # Errors
-    /// Sizes that cannot work, a file that exists, no space, a failed write.
+    /// Invalid sizes, an existing file, no space, a failed write.
     pub fn create_file(path: impl AsRef<Path>, config: CacheConfig) -> Result<Self> {
         let options = nandex::options().create(Create::New).sparse();
         let db = options.log(config.log_bytes()?).open(path)?;
@@ -129,12 +128,12 @@ impl Cache {
     /// Opens the cache of a file.
     ///
     /// # Errors
-    /// A file that is no cache or is in use, damage, a failed read.
+    /// A file that is not a cache or is in use, damage, a failed read.
     pub fn open_file(path: impl AsRef<Path>) -> Result<Self> {
         Self::open_in(nandex::options().create(Create::Open).sparse().open(path)?.volume())
     }
 
-    /// Makes a cache on an empty device.
+    /// Creates a cache on an empty device.
     ///
     /// # Errors
     /// As [`create_file`](Self::create_file).
@@ -151,7 +150,7 @@ impl Cache {
         Self::open_in(nandex::options().create(Create::Open).open_on(device.into())?.volume())
     }
 
-    /// Makes a cache in a volume that has none, whose log has the bytes of [`CacheConfig::log_bytes`].
+    /// Creates a cache in a volume that has none, and whose log has the bytes of [`CacheConfig::log_bytes`].
     ///
     /// # Errors
     /// As [`create_file`](Self::create_file); a volume with such structures.
@@ -159,8 +158,8 @@ impl Cache {
         Self::create_stated(volume, config, &Stated::default())
     }
 
-    /// The same with parameters of its index of chunks in place of what the configuration leads to, and options of both
-    /// tables in this opening. The log has the bytes of [`CacheConfig::log_bytes_stated`].
+    /// Creates the same with stated parameters of its index of chunks in place of the configured ones, and with options
+    /// of both tables for this opening. The log has the bytes of [`CacheConfig::log_bytes_stated`].
     ///
     /// # Errors
     /// As [`create_in`](Self::create_in); parameters that this index cannot have.
@@ -180,8 +179,7 @@ impl Cache {
         Self::open_stated(volume, &Stated::default())
     }
 
-    /// The same with options of both tables that are stated; the index of chunks must have the parameters that are
-    /// stated.
+    /// Opens the same with stated options of both tables; the index of chunks must have the stated parameters.
     ///
     /// # Errors
     /// As [`open_in`](Self::open_in) and [`Stated::check`].
@@ -208,7 +206,7 @@ impl Cache {
         }
     }
 
-    /// The places of chunks, as far as their content is still there.
+    /// Returns the places of chunks whose content still exists.
     fn find(&self, keys: &[Key]) -> Result<Vec<Option<Place>>> {
         let mut places: Vec<Option<Place>> = {
             let recent = self.recent();
@@ -223,7 +221,7 @@ impl Cache {
         Ok(places.into_iter().map(|place| place.filter(is_there)).collect())
     }
 
-    /// Where containers with these anchors are, as far as they are still there.
+    /// Returns the places of the existing containers with these anchors.
     fn find_anchors(&self, anchors: &[u64]) -> Result<Vec<Option<ValueRef>>> {
         let mut places: Vec<Option<ValueRef>> = {
             let recent = self.recent();
@@ -239,7 +237,7 @@ impl Cache {
         Ok(places.into_iter().map(|place| place.filter(is_there)).collect())
     }
 
-    /// The container in a place; `None` if it was recycled or is damaged.
+    /// Returns the container in a place; `None` if it was recycled or is damaged.
     fn load(&self, reference: ValueRef) -> Result<Option<Arc<Container>>> {
         if let Some(found) = self.loaded().get(&reference) {
             return Ok(Some(found));
@@ -247,7 +245,7 @@ impl Cache {
         self.content_reads.fetch_add(1, Relaxed);
         let record = match self.content.read(reference) {
             Ok(record) => record,
-            // The content comes again, under another place.
+            // The content is added again, in another place.
             Err(store::Error::Corrupt { .. }) => None,
             Err(error) => return Err(error.into()),
         };
@@ -258,8 +256,8 @@ impl Cache {
         Ok(found)
     }
 
-    /// The tables of the containers in these places, of which nothing is proven but what follows from their names;
-    /// `None` of what was recycled, is damaged or has a long table.
+    /// Returns the tables of the containers in these places, verified only against their names; `None` for those that
+    /// were recycled, are damaged or have a long table.
     fn keys_in(&self, references: &[ValueRef]) -> Result<Vec<Option<Keys>>> {
         let mut found: Vec<Option<Keys>> = {
             let mut loaded = self.loaded();
@@ -279,15 +277,15 @@ impl Cache {
                     found[at] = beginning.and_then(|beginning| keys_of(&beginning));
                 }
             }
-            // They are looked up one by one then.
+            // They are looked up individually then.
             Err(store::Error::Corrupt { .. }) => {}
             Err(error) => return Err(error.into()),
         }
         Ok(found)
     }
 
-    /// Adds a container with the keys of its anchors. Of one that is there, all keys lead to it again: it is what the
-    /// other side has now, and other containers with the same chunks may be those that it lacks.
+    /// Adds a container with the keys of its anchors. If it exists, all its keys lead to it again: the other side has
+    /// this container now, and may lack other containers with the same chunks.
     fn insert(&self, owner: &Owner, container: Container, anchors: &[u64]) -> Result<()> {
         let name = container.name();
         let found = self.find(&[owner.key(&key_of_name(&name))])?[0];
@@ -320,9 +318,9 @@ impl Cache {
         }
     }
 
-    /// Makes recent containers durable, and then their places known to the tables.
+    /// Makes recent containers durable, and then adds their places to the tables.
     ///
-    /// Lookups go on meanwhile, and find these places in RAM until the tables have them.
+    /// Lookups continue during that, and find these places in RAM until the tables have them.
     fn publish(&self) -> Result<()> {
         let _one_at_a_time = self.publishing.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(leaving) = self.recent().begin_to_publish() else { return Ok(()) };
@@ -343,7 +341,7 @@ impl Cache {
         Ok(())
     }
 
-    /// Makes all that was added durable.
+    /// Makes all added content durable.
     ///
     /// # Errors
     /// A failed write or sync, after which the cache must be opened again.
@@ -361,7 +359,7 @@ impl Cache {
         self.sync()
     }
 
-    /// Its figures.
+    /// Returns its figures.
     #[must_use]
     pub fn stats(&self) -> CacheStats {
         let content = self.content.stats();
@@ -390,15 +388,15 @@ impl Cache {
         }
     }
 
-    /// Damaged pages of the index's saved buffers, in a cache that was opened read-only. Its figures do not count the
-    /// entries that they held.
+    /// Returns the damaged pages of the index's saved buffers, in a cache that was opened read-only. Its figures do not
+    /// count the entries in them.
     #[must_use]
     pub fn lost_pages(&self) -> Vec<PageId> {
         let (names, anchors) = (self.names.stats(), self.anchors.stats());
         names.lost_pages.into_iter().chain(anchors.lost_pages).collect()
     }
 
-    /// The volume of the cache.
+    /// Returns the volume of the cache.
     #[must_use]
     pub fn volume(&self) -> &Volume {
         &self.volume
@@ -415,12 +413,12 @@ impl Cache {
 
 impl Drop for Cache {
     fn drop(&mut self) {
-        // Nobody can receive this error; what is lost is a hint, and comes again.
+        // This error cannot be returned; only hints are lost, and they will be added again.
         let _ = self.publish();
     }
 }
 
-/// The options of both tables.
+/// Returns the options of both tables.
 fn options(volume: &Volume, stated: &Stated) -> Result<OpenOptions> {
     Ok(stated.options(bufferhash::KIND, OpenOptions::suited_to(volume))?)
 }

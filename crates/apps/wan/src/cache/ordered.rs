@@ -1,9 +1,9 @@
-//! Places of chunks that come in an order in which they came before: most from the tables of their containers.
+//! Finds the places of chunks that recur in an earlier order: most of them in the tables of their containers.
 //!
 //! ```text
 //!   chunks of a segment   0 1 2 3 4 5 6 7 8 9 ..      looked up: 0, 8, ..       a page each
 //!                         |               |
-//!   their containers     [0 1 2 3 4 5] [6 7 8 9 ..]    their tables say where the others are: a read each
+//!   their containers     [0 1 2 3 4 5] [6 7 8 9 ..]    their tables have the places of the others: a read each
 //! ```
 
 use std::collections::HashMap;
@@ -15,15 +15,15 @@ use super::{Cache, Place, View};
 use crate::Result;
 use crate::container::{Key, Name};
 
-/// Of that many chunks one is looked up first.
+/// One in this many chunks is looked up first.
 const LOOKED_UP_FIRST: usize = 8;
 
 impl<C: Deref<Target = Cache>> View<C> {
-    /// The places of a segment's chunks in its order, in containers that `may_refer` allows, as far as their content is
-    /// still there.
+    /// Returns the places of a segment's chunks in its order, in containers that `may_refer` allows and whose content
+    /// still exists.
     ///
-    /// Costs a lookup of one chunk in eight, a read of the beginning of each container that these are in, and lookups
-    /// of the chunks that are in none of them: nearly no read for those that are not there.
+    /// Costs a lookup of one chunk in eight, a read of the beginning of each container of these, and lookups of the
+    /// chunks that are in none of them: nearly no read for absent ones.
     pub(crate) fn find_in_order(
         &self,
         keys: &[Key],
@@ -56,7 +56,7 @@ impl<C: Deref<Target = Cache>> View<C> {
         Ok(())
     }
 
-    /// The places of all chunks of the containers of these, as their tables say, by the chunks' keys.
+    /// Returns the places of all chunks of the containers of these, according to their tables, by the chunks' keys.
     fn neighbors(&self, places: &[Option<Place>]) -> Result<HashMap<Key, Place>> {
         let mut containers: Vec<(ValueRef, Name)> =
             places.iter().flatten().map(|place| (place.reference, place.name)).collect();

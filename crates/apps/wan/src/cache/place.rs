@@ -1,4 +1,4 @@
-//! Where a chunk is: the value of the table of names.
+//! The place of a chunk: the value of the table of names.
 
 use nandex::raw::store::values::{REF_BYTES, ValueRef};
 
@@ -7,11 +7,11 @@ use crate::container::{KEY_BYTES, Key, NAME_BYTES, Name};
 /// Bytes of a place.
 pub(super) const VALUE_BYTES: usize = REF_BYTES + 2 + NAME_BYTES;
 
-/// What follows a container's name in its key, where a chunk's key goes on. Four bytes of a digest are these once in
-/// 2^32, and what is found is asked for its name anyway.
+/// The bytes after a container's name in its key, in place of the rest of a chunk's key. Four bytes of a digest equal
+/// these once in 2^32, and the name of the container found is compared anyway.
 const MARK: [u8; KEY_BYTES - NAME_BYTES] = *b"wanc";
 
-/// A chunk's container, and which of its chunks it is.
+/// A chunk's container, and its index in that.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Place {
     /// The container's record.
@@ -43,7 +43,7 @@ impl Place {
     }
 }
 
-/// The key of a container.
+/// Returns the key of a container.
 pub(super) fn key_of_name(name: &Name) -> Key {
     let mut key = [0; KEY_BYTES];
     key[..NAME_BYTES].copy_from_slice(name);
@@ -51,7 +51,7 @@ pub(super) fn key_of_name(name: &Name) -> Key {
     key
 }
 
-/// The place of a container as a whole: that of its first chunk.
+/// Returns the place of a container as a whole: that of its first chunk.
 pub(super) fn place_of_container(reference: ValueRef, name: Name) -> Place {
     Place { reference, index: 0, name }
 }

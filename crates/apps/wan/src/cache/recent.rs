@@ -1,4 +1,4 @@
-//! Containers whose places the tables do not have yet.
+//! Containers whose places are not yet in the tables.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -9,13 +9,13 @@ use super::place::{Place, VALUE_BYTES, key_of_name};
 use crate::container::{Container, KEY_BYTES, Key};
 use crate::owner::Owner;
 
-/// Bytes of RAM for an entry of a map, its spare places among them.
+/// The bytes of RAM for an entry of a map, including its spare places.
 const ENTRY_RAM_BYTES: usize = 2 * (KEY_BYTES + size_of::<Place>());
 
 /// Entries of the table of names and of the table of anchors.
 pub(super) type Entries = (Vec<(Key, [u8; VALUE_BYTES])>, Vec<([u8; 8], [u8; 16])>);
 
-/// Places of some containers.
+/// The places of some containers.
 #[derive(Debug, Default)]
 pub(super) struct Places {
     places: HashMap<Key, Place>,
@@ -25,7 +25,7 @@ pub(super) struct Places {
 }
 
 impl Places {
-    /// All entries, in the order of their keys, so that equal runs write equal bytes.
+    /// Returns all entries, in the order of their keys, so that equal runs write equal bytes.
     pub(super) fn entries(&self) -> Entries {
         let mut names: Vec<_> = self.places.iter().map(|(key, it)| (*key, it.encode())).collect();
         let anchor = |(anchor, place): (&u64, &ValueRef)| (anchor.to_le_bytes(), place.encode());
@@ -35,7 +35,7 @@ impl Places {
         (names, anchors)
     }
 
-    /// Adds earlier ones; of equal keys those that are here count.
+    /// Adds earlier ones; existing keys take precedence.
     fn add_earlier(&mut self, earlier: &Self) {
         for (key, place) in &earlier.places {
             self.places.entry(*key).or_insert(*place);
@@ -51,7 +51,7 @@ impl Places {
     }
 }
 
-/// Places of recent containers: new ones, and those that are leaving for the tables.
+/// The places of recent containers: new ones, and those being moved to the tables.
 #[derive(Debug, Default)]
 pub(super) struct Recent {
     new: Places,
@@ -60,7 +60,7 @@ pub(super) struct Recent {
 }
 
 impl Recent {
-    /// Adds a container and all that leads to it. Of equal chunks and anchors the last counts.
+    /// Adds a container and all its keys. Of equal chunks and anchors the last counts.
     pub(super) fn add(
         &mut self,
         place: Place,
@@ -75,7 +75,7 @@ impl Recent {
         self.new.bytes += container.content().len();
     }
 
-    /// Notes that many containers whose content is new.
+    /// Notes the number of containers whose content is new.
     pub(super) fn note_appended(&mut self, containers: u64) {
         self.added += containers;
     }
@@ -88,17 +88,17 @@ impl Recent {
         self.both().find_map(|places| places.anchors.get(&anchor)).copied()
     }
 
-    /// The newest first.
+    /// Returns both, the newest first.
     fn both(&self) -> impl Iterator<Item = &Places> {
         [&self.new].into_iter().chain(self.leaving.as_deref())
     }
 
-    /// Bytes of content that nobody has begun to publish.
+    /// Returns the bytes of content whose publication has not begun.
     pub(super) fn bytes(&self) -> usize {
         self.new.bytes
     }
 
-    /// Containers whose content was ever added.
+    /// Returns the number of containers whose content was ever added.
     pub(super) fn added(&self) -> u64 {
         self.added
     }
@@ -107,8 +107,8 @@ impl Recent {
         self.both().map(Places::entries_max).sum::<usize>() * ENTRY_RAM_BYTES
     }
 
-    /// Takes all that is new, which is found here until [`end_publishing`](Self::end_publishing); `None` if there is
-    /// nothing.
+    /// Takes all new places, which stay visible here until [`end_publishing`](Self::end_publishing); `None` if there
+    /// are none.
     pub(super) fn begin_to_publish(&mut self) -> Option<Arc<Places>> {
         if self.new.bytes == 0 {
             return None;
@@ -117,7 +117,7 @@ impl Recent {
         self.leaving.clone()
     }
 
-    /// Forgets what was leaving; takes it back if the tables do not have it.
+    /// Drops the places being moved; takes them back if the tables do not have them.
     pub(super) fn end_publishing(&mut self, is_published: bool) {
         let leaving = self.leaving.take();
         if let Some(leaving) = leaving.filter(|_| !is_published) {
@@ -151,7 +151,7 @@ mod tests {
         let (second, _) = add(&mut recent, 2, reference(2));
         assert_eq!((recent.place(&first), recent.anchor(1)), (Some(place), Some(reference(1))));
         assert!(recent.place(&second).is_some());
-        // The same content once more, at another place, before the first try has failed.
+        // The same content again, in another place, before the first attempt has failed.
         add(&mut recent, 1, reference(3));
         recent.end_publishing(false);
         assert_eq!(recent.bytes(), 3000);

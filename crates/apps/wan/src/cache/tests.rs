@@ -1,4 +1,4 @@
-//! The cache by itself: what it finds, forgets and keeps.
+//! Tests of the cache alone: which content it finds, forgets and keeps.
 
 use nandex::VolumeOptions;
 use nandex_sim::SimDevice;
@@ -69,7 +69,7 @@ fn chunks_in_the_order_of_before_are_found_by_the_tables_of_their_containers() {
     let after = cache.stats();
     assert!(after.index_hits - before.index_hits < keys.len() as u64 / 4, "{after:?}");
     assert!(after.flash_reads - before.flash_reads < keys.len() as u64 / 4, "{after:?}");
-    // A container that nobody may refer to is asked for nothing, and another owner finds nothing.
+    // A container that must not be referred to is not used, and another owner finds nothing.
     let name = all[3].name();
     let allowed = view.find_in_order(&keys, |it| *it != name).unwrap();
     for (found, expected) in allowed.iter().zip(&expected) {
@@ -88,7 +88,7 @@ fn a_container_that_is_there_is_not_added_again() {
     assert_eq!(cache.stats().containers_added, 1);
 }
 
-/// What the other side lacked comes again in a container that may be there already, while its chunks lead to another
+/// Content that the other side lacked recurs in a container that may already exist, while its chunks lead to another
 /// one that the other side still lacks.
 #[test]
 fn chunks_lead_to_the_container_that_was_inserted_last_also_if_it_was_there() {
@@ -117,7 +117,7 @@ fn the_oldest_is_forgotten_and_the_newest_is_there() {
     assert!(cache.stats().recycled_segments > 0);
     assert_eq!(named(&cache, &all[0]), None);
     assert_eq!(cache.find(&[all[0].chunks()[0].key]).unwrap(), [None]);
-    // The content that the cache is for is there.
+    // The cache still has its nominal content.
     let kept = SMALL.content_bytes as usize / 20_500;
     all[all.len() - kept..].iter().for_each(|container| assert_found(&cache, container));
 }

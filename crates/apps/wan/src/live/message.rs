@@ -1,46 +1,46 @@
-//! Messages: what the two sides of a live stream say, as bytes. They are drawn in docs/format.md.
+//! Messages between the two sides of a live stream, as bytes. docs/format.md shows them.
 
 use super::LIVE_SEGMENT_BYTES_MAX;
 use crate::fields::{Fields, put_varint};
 use crate::frame::{Frame, Kind};
 use crate::{Error, Result};
 
-/// Bytes of a message's body, at most: a segment that zstd cannot make shorter, and what it refers to.
+/// The most bytes of a message's body: a segment that zstd cannot make shorter, and its references.
 pub const LIVE_BODY_BYTES_MAX: usize = LIVE_SEGMENT_BYTES_MAX + (256 << 10);
 
-/// Bytes of the numbers of missing containers, at most.
+/// The most bytes of the numbers of missing containers.
 const MISSING_BYTES_MAX: usize = 256 << 10;
 
-/// Bytes of a few words, at most.
+/// The most bytes of a short text.
 const WORDS_BYTES_MAX: usize = 300;
 
-/// Bytes before a body, at most.
+/// The most bytes before a body.
 const HEADER_BYTES_MAX: usize = 1 + 10 + 5;
 
-/// What a message is.
+/// The kind of a message.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 #[non_exhaustive]
 pub enum MessageKind {
     /// The next segment.
     Segment = 1,
-    /// The segment that was asked for, without references.
+    /// The requested segment, without references.
     Again = 2,
-    /// The next segment, or the one that was asked for, as it is.
+    /// The next or the requested segment, unencoded.
     Plain = 3,
     /// The stream is over in this direction.
     End = 4,
-    /// An answer: this segment refers to what is not there.
+    /// An answer: this segment refers to missing content.
     Missing = 5,
     /// An answer: this segment, or the end, was taken.
     Taken = 6,
-    /// Where a connection is to lead: text.
+    /// The target of a connection: text.
     Open = 16,
     /// It is open.
     Opened = 17,
-    /// It cannot be opened: a reason of [`Message::body`]'s first byte, and text.
+    /// It cannot be opened: a reason in the first byte of [`Message::body`], and text.
     Refused = 18,
-    /// Nothing, so that the other side knows that this one is there.
+    /// Nothing; it shows the other side that this one is alive.
     Ping = 19,
     /// The connection behind this side was reset, or has failed: text.
     Reset = 20,
@@ -65,7 +65,7 @@ impl MessageKind {
         Self::ALL.into_iter().find(|kind| *kind as u8 == byte)
     }
 
-    /// Bytes of its body, at most.
+    /// Returns the most bytes of its body.
     fn body_bytes_max(self) -> usize {
         match self {
             Self::Segment | Self::Again => LIVE_BODY_BYTES_MAX,
@@ -78,7 +78,7 @@ impl MessageKind {
         }
     }
 
-    /// Is it about what goes the other way?
+    /// Returns whether it is about the opposite direction.
     #[must_use]
     pub fn is_answer(self) -> bool {
         matches!(self, Self::Missing | Self::Taken)
@@ -88,16 +88,16 @@ impl MessageKind {
 /// A message.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Message {
-    /// What it is.
+    /// Its kind.
     pub kind: MessageKind,
-    /// The number of the segment that it is of or about; 0 if it is of none.
+    /// The number of its segment; 0 if it has none.
     pub sequence: u64,
     /// The rest of it.
     pub body: Vec<u8>,
 }
 
 impl Message {
-    /// A message that is of no segment. Text that is too long is cut.
+    /// Creates a message without a segment. Text that is too long is cut.
     #[must_use]
     pub fn of(kind: MessageKind, body: &[u8]) -> Self {
         let bytes = body.len().min(kind.body_bytes_max());
@@ -111,18 +111,18 @@ impl Message {
         out.extend_from_slice(&self.body);
     }
 
-    /// Appends what goes before its body: its kind, and its number and the bytes of its body as varints.
+    /// Appends the part before its body: its kind, and its number and the bytes of its body as varints.
     pub fn encode_head(&self, out: &mut Vec<u8>) {
         out.push(self.kind as u8);
         put_varint(out, self.sequence);
         put_varint(out, self.body.len() as u64);
     }
 
-    /// The message at the beginning of some bytes, and how long it is; `None` if more bytes are needed, which are at
-    /// most [`LIVE_BODY_BYTES_MAX`] and 16. Takes no memory before all of them are there.
+    /// Decodes the message at the beginning of some bytes, and returns it with its length; `None` if more bytes are
+    /// needed, which are at most [`LIVE_BODY_BYTES_MAX`] and 16. Allocates no memory before all of them are present.
     ///
     /// # Errors
-    /// [`Error::NoStream`] for bytes that begin no message.
+    /// [`Error::NoStream`] if the bytes do not begin a message.
     pub fn decode(bytes: &[u8]) -> Result<Option<(Self, usize)>> {
         let Some(first) = bytes.first() else { return Ok(None) };
         let kind = MessageKind::of(*first).ok_or_else(|| {
@@ -141,7 +141,7 @@ impl Message {
         Ok(Some((Self { kind, sequence, body: body.to_vec() }, used)))
     }
 
-    /// Its bytes, for who counts them.
+    /// Returns the number of its bytes, for counters.
     #[must_use]
     pub fn encoded_bytes(&self) -> usize {
         let mut head = Vec::with_capacity(HEADER_BYTES_MAX);
@@ -149,7 +149,7 @@ impl Message {
         head.len() + self.body.len()
     }
 
-    /// The frame that it is, if it is of a stream.
+    /// Converts it into a frame, if it is of a stream.
     pub(super) fn into_frame(self) -> Result<Frame> {
         let kind = match self.kind {
             MessageKind::Segment => Kind::Segment,
@@ -175,14 +175,14 @@ impl From<Frame> for Message {
             Kind::End => MessageKind::End,
             Kind::Missing => MessageKind::Missing,
             Kind::Taken => MessageKind::Taken,
-            // No end of a live stream makes one.
+            // No end of a live stream produces one.
             Kind::Hello => MessageKind::Ping,
         };
         Self { kind, sequence: frame.sequence, body: frame.body }
     }
 }
 
-/// A varint and what follows it; `None` if its last byte is not there yet.
+/// Decodes a varint, and returns it with the rest; `None` if its last byte is not present yet.
 fn varint(bytes: &[u8]) -> Result<Option<(u64, &[u8])>> {
     let is_whole = bytes.iter().take(10).any(|byte| byte & 0x80 == 0);
     if !is_whole && bytes.len() < 10 {

@@ -1,4 +1,4 @@
-//! Live streams: connections that are open for long, go both ways, and may not wait for a segment to fill.
+//! Live streams: connections that stay open long, have two directions, and must not wait for a segment to fill.
 //!
 //! ```text
 //!   bytes -> LiveSender --Segment, Plain, Again, End--> other side's LiveReceiver -> bytes
@@ -6,14 +6,14 @@
 //!                +----------------Taken, Missing-----------------+
 //! ```
 //!
-//! 1. Nothing here reads, writes or waits: whoever moves [`Message`]s decides when a segment ends, and on which thread
-//!    the cache is asked. A call that needs the cache says so before ([`LiveSender::needs_cache`],
-//!    [`LiveReceiver::needs_cache`]).
-//! 2. A sender has [`LiveOptions::window_bytes`] and [`LIVE_MESSAGES_MAX`] messages on their way at most. So a receiver
-//!    may always read: what comes has its limit.
-//! 3. Short segments, and all of a stream that does not shrink, go as they are and are not kept ([`LiveOptions`]).
-//! 4. A stream goes on as it is when the cache of either side fails.
-//! 5. Messages have no checksum: the connection has to be authenticated.
+//! 1. Nothing here reads, writes or waits: the mover of [`Message`]s decides when a segment ends, and on which thread
+//!    the cache is used. [`LiveSender::needs_cache`] and [`LiveReceiver::needs_cache`] announce a call that needs the
+//!    cache.
+//! 2. A sender has at most [`LiveOptions::window_bytes`] and [`LIVE_MESSAGES_MAX`] messages in transit. So a receiver
+//!    can always read: the incoming messages are limited.
+//! 3. Short segments, and all of an incompressible stream, are sent unencoded and are not stored ([`LiveOptions`]).
+//! 4. A stream continues unencoded when the cache of either side fails.
+//! 5. Messages have no checksum: the connection must be authenticated.
 
 mod message;
 mod pass;
@@ -28,16 +28,15 @@ pub use send::{LiveOptions, LiveSender, LiveStats};
 
 use crate::segment::SegmentLimits;
 
-/// Bytes of a live segment, at most, and of what a message decodes to.
+/// The most bytes of a live segment, and of a decoded message.
 pub const LIVE_SEGMENT_BYTES_MAX: usize = 1 << 20;
 
-/// What a live segment may have, for whoever decodes it: chunks of an average of 1 KiB have 256 bytes at least, but for
-/// the last.
+/// The decoder's limits of a live segment: chunks of an average of 1 KiB have at least 256 bytes, except for the last.
 const SEGMENT_LIMITS: SegmentLimits =
     SegmentLimits { bytes_max: LIVE_SEGMENT_BYTES_MAX, chunks_max: 8192 };
 
-/// Bytes of a stream that are on their way and were not taken, at most.
+/// The most unacknowledged bytes of a stream in transit.
 pub const LIVE_WINDOW_BYTES_MAX: usize = 8 << 20;
 
-/// Messages of a direction that were not taken, at most.
+/// The most unacknowledged messages of a direction.
 pub const LIVE_MESSAGES_MAX: usize = 256;

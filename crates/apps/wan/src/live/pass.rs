@@ -1,22 +1,22 @@
-//! Which segments go as they are: short ones, and those of a stream that does not shrink.
+//! Decides which segments are sent unencoded: short ones, and those of an incompressible stream.
 
-/// Shorter segments go as they are: a reference would hardly be shorter, and they would fill the cache.
+/// Shorter segments are sent unencoded: a reference would hardly be shorter, and they would fill the cache.
 pub(super) const PLAIN_BYTES_MAX: usize = 512;
 
-/// What goes as it is between two trials, as a multiple of what it took to believe that nothing shrinks.
+/// The unencoded bytes between two trials, as a multiple of the bytes after which a stream counts as incompressible.
 const PASSED_EACH: u64 = 4;
 
-/// Segments from this size on say whether a stream shrinks.
+/// Segments from this size on determine whether a stream shrinks.
 const TRIED_BYTES_MIN: usize = 4 << 10;
 
-/// Decides for one direction of a connection.
+/// The decision for one direction of a connection.
 #[derive(Debug)]
 pub(super) struct Pass {
-    /// Bytes in a row that did not shrink, from which on segments go as they are. 0 never believes it.
+    /// The number of consecutive bytes that did not shrink after which segments are sent unencoded. 0 means never.
     after_bytes: u64,
-    /// Bytes in a row that did not shrink.
+    /// The number of consecutive bytes that did not shrink.
     stubborn_bytes: u64,
-    /// Bytes that go as they are before the next trial.
+    /// The number of bytes to send unencoded before the next trial.
     left_bytes: u64,
 }
 
@@ -25,17 +25,17 @@ impl Pass {
         Self { after_bytes, stubborn_bytes: 0, left_bytes: 0 }
     }
 
-    /// Does a segment of these bytes go as it is?
+    /// Returns whether a segment of this length is sent unencoded.
     pub(super) fn passes(&self, bytes: usize) -> bool {
         bytes < PLAIN_BYTES_MAX || self.left_bytes > 0
     }
 
-    /// Notes a segment that went as it is.
+    /// Notes a segment that was sent unencoded.
     pub(super) fn note_passed(&mut self, bytes: usize) {
         self.left_bytes = self.left_bytes.saturating_sub(bytes as u64);
     }
 
-    /// Notes what became of a segment that was tried. It has shrunk if a twentieth is gone.
+    /// Notes the result of a trial. A segment has shrunk if it lost a twentieth.
     pub(super) fn note_tried(&mut self, bytes: usize, encoded_bytes: usize) {
         if bytes < TRIED_BYTES_MIN || self.after_bytes == 0 {
             return;

@@ -1,4 +1,4 @@
-//! The end of a live stream that receives.
+//! The receiving end of a live stream.
 
 use std::sync::Arc;
 
@@ -10,33 +10,33 @@ use crate::exchange::{Step, Taking};
 use crate::owner::Owner;
 use crate::{DecodeStats, Error, Result};
 
-/// What a receiver has next.
+/// The next step of a receiver.
 #[derive(PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum Received {
-    /// Bytes of the stream, and the answer that goes out when they were passed on.
+    /// Bytes of the stream, and the answer to send after they were passed on.
     Bytes {
         /// The bytes, at most [`LIVE_SEGMENT_BYTES_MAX`](super::LIVE_SEGMENT_BYTES_MAX).
         bytes: Vec<u8>,
         /// The answer.
         answer: Message,
     },
-    /// A question, which goes out at once.
+    /// A request, which must be sent immediately.
     Ask(Message),
-    /// The end, and the answer that goes out when all was passed on.
+    /// The end, and the answer to send after everything was passed on.
     End(Message),
 }
 
-/// Receives one direction of a connection.
+/// A receiver of one direction of a connection.
 ///
-/// RAM: messages that wait, whose bytes the caller limits, and names of containers as [`decode`](crate::decode()).
+/// RAM: waiting messages, whose bytes the caller limits, and names of containers as [`decode`](crate::decode()).
 #[derive(Debug)]
 pub struct LiveReceiver {
     taking: Taking<Arc<Cache>>,
 }
 
 impl LiveReceiver {
-    /// The receiver of a new stream.
+    /// Creates the receiver of a new stream.
     #[must_use]
     pub fn new(cache: Arc<Cache>, owner: Owner) -> Self {
         let decoder = Decoder::of_live(View::new(cache, owner), SEGMENT_LIMITS);
@@ -46,24 +46,24 @@ impl LiveReceiver {
     /// Takes a message of the other side.
     ///
     /// # Errors
-    /// One that nothing led to, or that no sender makes.
+    /// An unexpected message, or one that no sender produces.
     pub fn take(&mut self, message: Message) -> Result<()> {
         self.taking.take(message.into_frame()?)
     }
 
-    /// Would the next step need the cache?
+    /// Returns whether the next step needs the cache.
     #[must_use]
     pub fn needs_cache(&self) -> bool {
         self.taking.needs_cache()
     }
 
-    /// The next step; `None` if another message must come before.
+    /// Does the next step; returns `None` if another message must come before.
     ///
-    /// Costs as [`decode`](crate::decode()) if it [needs the cache](Self::needs_cache).
+    /// Costs as much as [`decode`](crate::decode()) if it [needs the cache](Self::needs_cache).
     ///
     /// # Errors
-    /// A message that no sender makes. A failure of the cache is none: what it lacks then is asked for, the sender is
-    /// told to send all as it is, and [`failure`](Self::failure) tells.
+    /// A message that no sender produces. A failure of the cache is not an error: the missing content is requested, the
+    /// sender is told to send everything unencoded, and [`failure`](Self::failure) returns the cause.
     pub fn step(&mut self) -> Result<Option<Received>> {
         let told = self.failure().is_some();
         let Some(step) = self.taking.step()? else { return Ok(None) };
@@ -81,13 +81,13 @@ impl LiveReceiver {
         }))
     }
 
-    /// Why the stream goes on without the cache.
+    /// Returns the reason that the stream continues without the cache.
     #[must_use]
     pub fn failure(&self) -> Option<&Error> {
         self.taking.decoder.failure.as_ref()
     }
 
-    /// Its figures. Bytes of frames are for the caller to count.
+    /// Returns its figures. Bytes of frames are for the caller to count.
     #[must_use]
     pub fn stats(&self) -> DecodeStats {
         self.taking.stats

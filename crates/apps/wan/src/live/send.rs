@@ -1,4 +1,4 @@
-//! The end of a live stream that sends.
+//! The sending end of a live stream.
 
 use std::sync::Arc;
 
@@ -15,16 +15,16 @@ use crate::owner::Owner;
 use crate::segment::Cuts;
 use crate::{EncodeStats, Error, Result};
 
-/// How a live stream is sent. The other side needs none of this.
+/// The options of sending a live stream. The other side does not need them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct LiveOptions {
-    /// How segments are cut and compressed. Its `segment_bytes` is what a segment has at most, up to 1 MiB.
+    /// The cutting and compression of segments. Its `segment_bytes` is the maximum of a segment, up to 1 MiB.
     pub encode: EncodeOptions,
-    /// Bytes of the stream that may be on their way, from those of a segment to 8 MiB. Default 4 MiB. A slow and long
-    /// link needs what it holds in a round trip, before it shrinks.
+    /// The bytes of the stream that may be in transit, from those of a segment to 8 MiB. Default 4 MiB. A slow and long
+    /// link needs its content of a round trip, before compression.
     pub window_bytes: usize,
-    /// Bytes in a row that do not shrink, after which four times as many go as they are and are not kept; then it is
-    /// tried with a segment again. Default 4 MiB; 0 keeps and tries all.
+    /// The number of consecutive bytes that do not shrink, after which four times as many are sent unencoded and not
+    /// stored; then a segment is tried again. Default 4 MiB; 0 tries and stores everything.
     pub plain_after_bytes: u64,
 }
 
@@ -36,7 +36,7 @@ impl Default for LiveOptions {
 }
 
 impl LiveOptions {
-    /// Refuses what cannot work.
+    /// Checks the values.
     ///
     /// # Errors
     /// [`Error::Options`] for sizes out of range.
@@ -60,28 +60,28 @@ impl LiveOptions {
     }
 }
 
-/// What a sender did.
+/// The statistics of a sender.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize)]
 #[non_exhaustive]
 pub struct LiveStats {
-    /// What was encoded, and the whole of the stream.
+    /// The encoded part, and the whole of the stream.
     pub encode: EncodeStats,
-    /// Segments that went as they are.
+    /// The number of segments sent unencoded.
     pub plain_segments: u64,
     /// Their bytes.
     pub plain_bytes: u64,
 }
 
-/// Sends one direction of a connection.
+/// A sender of one direction of a connection.
 ///
-/// RAM: what is on its way, and names of containers as [`encode`](crate::encode()).
+/// RAM: the content in transit, and names of containers as [`encode`](crate::encode()).
 #[derive(Debug)]
 pub struct LiveSender {
     sending: Sending<Arc<Cache>>,
     options: LiveOptions,
     cuts: Cuts,
     pass: Pass,
-    /// Does the other side keep nothing any more?
+    /// Whether the other side no longer stores content.
     is_plain: bool,
     failure: Option<Error>,
     has_ended: bool,
@@ -89,7 +89,7 @@ pub struct LiveSender {
 }
 
 impl LiveSender {
-    /// The sender of a new stream.
+    /// Creates the sender of a new stream.
     ///
     /// # Errors
     /// As [`LiveOptions::validate`].
@@ -108,7 +108,7 @@ impl LiveSender {
         })
     }
 
-    /// Bytes that the next segment may have; 0 until something was taken.
+    /// Returns the most bytes of the next segment; 0 until more is acknowledged.
     #[must_use]
     pub fn space_bytes(&self) -> usize {
         let (messages, bytes) = self.sending.on_the_way();
@@ -118,23 +118,23 @@ impl LiveSender {
         }
         let segment_bytes = self.options.encode.segment_bytes;
         let space = self.options.window_bytes.saturating_sub(bytes).min(segment_bytes);
-        // A window that is nearly full makes no short segments.
+        // A window that is nearly full produces no short segments.
         if space < segment_bytes / 4 { 0 } else { space }
     }
 
-    /// Would a segment of these bytes need the cache?
+    /// Returns whether a segment of this length would need the cache.
     #[must_use]
     pub fn needs_cache(&self, bytes: usize) -> bool {
         !self.is_plain && self.failure.is_none() && !self.pass.passes(bytes)
     }
 
-    /// The message of the next segment, of 1 to [`space_bytes`](Self::space_bytes) bytes.
+    /// Returns the message of the next segment, of 1 to [`space_bytes`](Self::space_bytes) bytes.
     ///
-    /// Costs as [`encode`](crate::encode()) if it [needs the cache](Self::needs_cache), and a copy otherwise.
+    /// Costs as much as [`encode`](crate::encode()) if it [needs the cache](Self::needs_cache), and a copy otherwise.
     ///
     /// # Errors
-    /// A segment that is too long, or too early; a failure of zstd. That of the cache is none: the segment goes as it
-    /// is, and [`failure`](Self::failure) tells.
+    /// A segment that is too long, or too early; a failure of zstd. A failure of the cache is not an error: the segment
+    /// is sent unencoded, and [`failure`](Self::failure) returns the cause.
     pub fn send(&mut self, bytes: &[u8]) -> Result<Message> {
         let space = self.space_bytes();
         if bytes.is_empty() || bytes.len() > space {
@@ -156,7 +156,7 @@ impl LiveSender {
         Ok(self.sending.plain(bytes.to_vec()).into())
     }
 
-    /// The message of the end. No segment may follow.
+    /// Returns the message of the end. No segment may follow.
     ///
     /// # Errors
     /// A second end.
@@ -167,11 +167,11 @@ impl LiveSender {
         Ok(self.sending.end().into())
     }
 
-    /// Takes an answer of the other side; returns what has to go to it then. Only [`MessageKind::Missing`] needs the
-    /// cache.
+    /// Takes an answer of the other side; returns the message to send in response. Only [`MessageKind::Missing`] needs
+    /// the cache.
     ///
     /// # Errors
-    /// What is no answer to anything; a failure of zstd.
+    /// An unexpected answer; a failure of zstd.
     pub fn answer(&mut self, answer: Message) -> Result<Option<Message>> {
         if answer.kind == MessageKind::Taken && answer.body == [1] {
             self.is_plain = true;
@@ -186,31 +186,31 @@ impl LiveSender {
         }
     }
 
-    /// Was all of the stream taken, the end too?
+    /// Returns whether all of the stream, including the end, was acknowledged.
     #[must_use]
     pub fn is_done(&self) -> bool {
         self.has_ended && self.sending.on_the_way().0 == 0
     }
 
-    /// Messages that were not taken yet.
+    /// Returns the number of unacknowledged messages.
     #[must_use]
     pub fn on_the_way(&self) -> usize {
         self.sending.on_the_way().0
     }
 
-    /// Bytes of the stream in them.
+    /// Returns the bytes of the stream in them.
     #[must_use]
     pub fn on_the_way_bytes(&self) -> usize {
         self.sending.on_the_way().1
     }
 
-    /// Why the stream goes on without the cache.
+    /// Returns the reason that the stream continues without the cache.
     #[must_use]
     pub fn failure(&self) -> Option<&Error> {
         self.failure.as_ref()
     }
 
-    /// Its figures.
+    /// Returns its figures.
     #[must_use]
     pub fn stats(&self) -> LiveStats {
         let (plain_segments, plain_bytes) = self.plain;

@@ -1,4 +1,4 @@
-//! Both ends of a live stream, with what is between them in hand.
+//! Both ends of a live stream, under the control of the test.
 
 use std::sync::Arc;
 
@@ -34,7 +34,7 @@ impl Ends {
         Self { sender, receiver, copy: Vec::new(), wire_bytes: 0 }
     }
 
-    /// Takes a message to the receiver, and all that follows from it back and forth.
+    /// Passes a message to the receiver, and all the resulting messages back and forth.
     fn pass(&mut self, message: Message) {
         let mut next = Some(message);
         while let Some(message) = next.take() {
@@ -121,7 +121,7 @@ fn what_the_other_side_lacks_is_asked_for() {
     assert_eq!(ends.sender.stats().encode.again_segments, 0);
 }
 
-/// A peer that has the names of all that another one has sent, since it has the same cache, is told nothing.
+/// A peer that has the names of everything that another one has sent, from the same cache, gets no content.
 #[test]
 fn nobody_is_given_what_another_owner_has_sent() {
     let (here, there) = caches();
@@ -213,7 +213,7 @@ fn a_message_that_decodes_to_more_than_a_segment_is_refused() {
     assert!(error.contains("1048576"), "{error}");
 }
 
-/// Both caches after a stream went over, and a message that refers to it.
+/// Returns both caches after sending a stream, and a message that refers to it.
 fn message_with_references() -> (Arc<Cache>, Owner, Vec<u8>, Message) {
     let (here, there) = caches();
     let owner = Owner::of(b"a key");
@@ -251,7 +251,7 @@ fn a_segment_that_was_changed_or_cut_off_gives_no_wrong_byte() {
     assert!(refused > 100, "{refused}");
 }
 
-/// A message of some bytes that would take a megabyte for the numbers of what it makes.
+/// A message of some bytes that would need a megabyte for the numbers of its new containers.
 #[test]
 fn a_short_message_that_makes_many_containers_is_refused() {
     let mut receiver = LiveReceiver::new(Arc::new(cache()), Owner::default());
@@ -286,7 +286,7 @@ fn no_chunking_gives_a_segment_more_chunks_than_a_receiver_takes() {
     }
 }
 
-/// A cache whose device takes no more writes from the next one on.
+/// Returns a cache whose device accepts no more writes from the next one on.
 fn full_soon() -> (Arc<Cache>, SimDevice) {
     let device = SimDevice::instant();
     (Arc::new(cache_on(Arc::new(device.clone()), SMALL)), device)
