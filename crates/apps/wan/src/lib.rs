@@ -7,7 +7,7 @@
 //! ```text
 //!   stream -> segments -> chunks -> known? --yes--> a reference                    level 1: equal chunks
 //!                                     | no
-//!                                     +-> anchors -> similar content of cache     level 2: its prefix for zstd
+//!                                     +-> anchors -> similar content of cache      level 2: its prefix for zstd
 //!                                     +-> zstd ------------------------------> frame -> other side
 //! ```
 //!

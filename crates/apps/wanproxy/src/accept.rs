@@ -1,4 +1,4 @@
-//! Accepts connections, as many as there may be, until it is told to stop.
+//! Accepts connections up to the limits, until it is told to stop.
 
 use std::io::ErrorKind;
 use std::sync::Arc;
@@ -13,10 +13,10 @@ use crate::dial::{reset, set_up};
 use crate::shared::Shared;
 use crate::{Error, Result};
 
-/// How long it waits when the system has no file or memory for a connection.
+/// The waiting time when the system has no file or memory for a connection.
 const WAIT_AFTER_FAILURE: Duration = Duration::from_millis(100);
 
-/// Places for connections of a half, of all its sockets.
+/// The places for connections of a half, for all its sockets.
 #[derive(Clone)]
 pub(crate) struct Places {
     connections: Arc<Semaphore>,
@@ -25,16 +25,16 @@ pub(crate) struct Places {
     when_full: WhenFull,
 }
 
-/// What becomes of a connection that finds no place for its handshake or request.
+/// The treatment of a connection that finds no place for its handshake or request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum WhenFull {
-    /// It is reset: nobody knows whose it is.
+    /// It is reset: its peer is unknown.
     Reset,
-    /// It waits, and those after it in the system's queue: it is a program's.
+    /// It waits, as do those after it in the system's queue: it is a program's.
     Wait,
 }
 
-/// A place for a connection whose peer or request is not known yet. It ends with [`admit`](Self::admit).
+/// A place for a connection whose peer or request is not known yet. [`admit`](Self::admit) ends it.
 pub(crate) struct Pending {
     places: Places,
     _place: OwnedSemaphorePermit,
@@ -64,7 +64,7 @@ impl Places {
 }
 
 impl Pending {
-    /// Goes on as a connection, and frees its place for the next handshake.
+    /// Turns it into a connection, and frees its place for the next handshake.
     pub(crate) fn admit(self) -> Result<Admitted> {
         let full = |_| Error::Full { what: "the places for connections", most: self.places.most.0 };
         let place = Arc::clone(&self.places.connections).try_acquire_owned().map_err(full)?;
@@ -72,7 +72,7 @@ impl Pending {
     }
 }
 
-/// Serves each connection in a task of its own. After a stop they may go on for the time of the limits.
+/// Serves each connection in a separate task. After a stop they may continue for the time of the limits.
 pub(crate) async fn accept<F, S>(
     shared: Arc<Shared>,
     listener: TcpListener,
@@ -112,7 +112,7 @@ pub(crate) async fn accept<F, S>(
                     }
                 }
             }
-            // The other end has gone meanwhile.
+            // The other end has closed it in between.
             Err(error) if error.kind() == ErrorKind::ConnectionAborted => {}
             Err(error) => {
                 shared.stats.note_error(&Error::Local(error));

@@ -1,21 +1,21 @@
-//! Bytes of streams that a half holds for its connections, and the budget of those that it sends.
+//! Bytes of streams that a half holds for its connections, and the budget of the bytes that it sends.
 //!
-//! What a half has sent and the other half has not taken is held at both ends: here to be sent again, there until a
-//! program reads it. So one budget bounds both, without a word more over the link. A connection may have as much on its
-//! way as the budget has free: 40 connections whose programs read nothing leave a share for the next one. A connection
-//! that has nothing on its way may always send a segment, so that none waits for others.
+//! Bytes that a half has sent and the other half has not acknowledged are held at both ends: here to be sent again,
+//! there until a program reads them. So one budget bounds both, without additional messages. A connection may have as
+//! much in transit as the budget has free: 40 connections whose programs read nothing leave a share for the next one. A
+//! connection with nothing in transit may always send a segment, so that none waits for others.
 
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use serde::Serialize;
 
-/// Bytes that all connections of a half hold.
+/// The bytes that all connections of a half hold.
 #[derive(Debug)]
 pub(crate) struct Buffers {
     budget_bytes: usize,
-    /// Sent and not taken.
+    /// Sent and not acknowledged.
     sent: AtomicUsize,
-    /// All that is held.
+    /// All held bytes.
     held: AtomicUsize,
     held_max: AtomicUsize,
 }
@@ -26,7 +26,7 @@ impl Buffers {
         Self { budget_bytes, sent, held, held_max }
     }
 
-    /// Bytes of the budget that no connection has taken.
+    /// Returns the free bytes of the budget.
     fn free(&self) -> usize {
         self.budget_bytes.saturating_sub(self.sent.load(Relaxed))
     }
@@ -42,7 +42,7 @@ impl Buffers {
     }
 }
 
-/// What one connection holds; all of it goes with the connection.
+/// The bytes that one connection holds; all are released with the connection.
 #[derive(Debug)]
 pub(crate) struct Held<'b> {
     buffers: &'b Buffers,
@@ -50,9 +50,9 @@ pub(crate) struct Held<'b> {
     gathered: AtomicUsize,
     /// Sent and not taken.
     sent: AtomicUsize,
-    /// Messages that came from the other half, and were not given to the socket.
+    /// Messages received from the other half, and not yet passed to the socket.
     queued: AtomicUsize,
-    /// What the message that goes to the socket has grown by since it was decoded.
+    /// The growth of the message for the socket by decoding.
     decoded: AtomicUsize,
 }
 
@@ -101,7 +101,7 @@ impl Drop for Held<'_> {
     }
 }
 
-/// Changes a sum by what one of its terms has changed; returns the sum.
+/// Changes a sum by the change of one of its terms; returns the sum.
 fn shift(sum: &AtomicUsize, before: usize, now: usize) -> usize {
     if now >= before {
         sum.fetch_add(now - before, Relaxed) + (now - before)
@@ -110,20 +110,21 @@ fn shift(sum: &AtomicUsize, before: usize, now: usize) -> usize {
     }
 }
 
-/// Bytes of streams that a half holds.
+/// The bytes of streams that a half holds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize)]
 #[non_exhaustive]
 pub struct BufferSnapshot {
-    /// What all connections together may have sent and not taken by the other half: [`Limits::buffer_bytes`].
+    /// The most bytes that all connections together may have sent without acknowledgement by the other half:
+    /// [`Limits::buffer_bytes`].
     ///
     /// [`Limits::buffer_bytes`]: crate::Limits::buffer_bytes
     pub budget_bytes: u64,
-    /// What they have sent that was not taken.
+    /// The bytes that they have sent without acknowledgement.
     pub sent_bytes: u64,
-    /// All that is held: `sent_bytes`, what was read from sockets and not sent, and what came and was not given to
-    /// them.
+    /// All held bytes: `sent_bytes`, those read from sockets and not sent, and those received and not passed to
+    /// sockets.
     pub held_bytes: u64,
-    /// The most that was held at a time.
+    /// The most bytes held at a time.
     pub held_bytes_max: u64,
 }
 

@@ -1,5 +1,5 @@
-//! Connections that go around the other half while it cannot be reached: bytes as they are, counted, with the same
-//! limits of time.
+//! Connections that bypass the other half while it cannot be reached: unencoded bytes, counted, with the same limits of
+//! time.
 
 use tokio::net::TcpStream;
 use tokio::net::tcp::{ReadHalf, WriteHalf};
@@ -10,10 +10,10 @@ use crate::socket::{Moves, READ_BYTES, read_some, write_all};
 use crate::stats::OpenConnection;
 use crate::{Error, Limits, Result};
 
-/// Moves bytes both ways until both directions have ended, or something fails.
+/// Moves bytes both ways until both directions have ended, or an error occurs.
 ///
 /// # Errors
-/// What has failed. Both sockets are reset then.
+/// The failure. Both sockets are then reset.
 pub(crate) async fn bypass(
     limits: &Limits,
     open: &OpenConnection,
@@ -50,7 +50,7 @@ impl Bypass<'_> {
         }
     }
 
-    /// Gives some bytes, and then what comes, to a socket.
+    /// Sends some bytes, and then all that follow, to a socket.
     async fn copy(
         &self,
         early: &[u8],

@@ -1,4 +1,4 @@
-//! The client half: takes connections of programs, and leads them to the server half.
+//! The client half: accepts connections of programs, and forwards them to the server half.
 
 use std::io::ErrorKind;
 use std::sync::Arc;
@@ -22,21 +22,21 @@ use crate::{Error, Refusal, Result, Target, http_connect};
 /// The part of the places for handshakes that is for those with the server half: a quarter.
 const HANDSHAKES_SHARE: usize = 4;
 
-/// What connections of a client half need.
+/// The shared state of connections of a client half.
 pub(crate) struct Client {
     shared: Arc<Shared>,
     seal: ClientSeal,
     pub(crate) config: ClientConfig,
-    /// Places for handshakes with the server half at a time: a part of those that it has for all of its clients, so
-    /// that a thousand programs that come at once are not reset there.
+    /// The places for concurrent handshakes with the server half: a part of the server half's places for all of its
+    /// clients, so that it does not reset some of a thousand simultaneous connections.
     handshakes: Semaphore,
 }
 
-/// What a program asks for.
+/// The request of a program.
 struct Request {
-    /// Where to; the server half's own target without one.
+    /// The target; without one, the server half's own.
     target: Option<Target>,
-    /// What it has sent already.
+    /// The bytes that it has already sent.
     early: Vec<u8>,
 }
 
@@ -46,23 +46,23 @@ impl Request {
     }
 }
 
-/// A way to the target.
+/// A connection to the target.
 enum Way {
     Sealed(Box<(WireReader, WireWriter, nandex_wan::Owner, String)>),
     Bypass(TcpStream),
 }
 
-/// A program's connection until bytes go over it.
+/// A program's connection before bytes are moved over it.
 struct Opened {
     request: Request,
     place: Admitted,
     way: Way,
 }
 
-/// Why a program is not served.
+/// The reason for not serving a program.
 struct NotOpened {
     error: Error,
-    /// Does the program know? Otherwise it sees a reset.
+    /// Whether the program was told. Otherwise it sees a reset.
     was_told: bool,
 }
 
@@ -73,7 +73,7 @@ pub(crate) async fn serve(
     mut local: TcpStream,
     pending: Pending,
 ) -> Result<()> {
-    // Until all is whole or the program was told, also if this task is ended.
+    // Until everything was moved or the program was told, also if this task is ended.
     reset(&local);
     match client.open(&entrance, &mut local, pending).await {
         Ok(opened) => client.carry(opened, &mut local).await,
@@ -93,7 +93,7 @@ impl Client {
         Self { shared: Arc::clone(shared), seal, config, handshakes }
     }
 
-    /// Hears what the program wants, finds a way there, and tells it what came of that.
+    /// Reads the program's request, connects to the target, and tells it the result.
     async fn open(
         &self,
         entrance: &Entrance,
@@ -147,7 +147,7 @@ impl Client {
         timeout(after, read).await.map_err(|_| late)?
     }
 
-    /// Tells the program what came of its request, if its entrance has words for that; returns whether it has.
+    /// Tells the program the result of its request, if its entrance has messages for that; returns whether it has.
     async fn answer(
         &self,
         entrance: &Entrance,
@@ -167,7 +167,7 @@ impl Client {
         Ok(true)
     }
 
-    /// Opens a connection to the target through the server half, or around it if that may be.
+    /// Connects to the target through the server half, or around it if permitted.
     async fn way(&self, request: &Request) -> Result<Way> {
         match (self.reach_target(request).await, &request.target) {
             (Err(Error::Unreachable { .. }), Some(target)) if self.config.bypasses => {
@@ -182,7 +182,7 @@ impl Client {
         }
     }
 
-    /// Opens a connection to the target through the server half.
+    /// Connects to the target through the server half.
     async fn reach_target(&self, request: &Request) -> Result<Way> {
         let place = self.handshakes.acquire().await;
         let sealed = self.reach().await?;
@@ -190,7 +190,7 @@ impl Client {
         let writer = WireWriter::new(sealed.writer, self.shared.limits.link_timeout);
         let target = request.target.as_ref().map(Target::to_string).unwrap_or_default();
         writer.say(MessageKind::Open, target.as_bytes()).await.map_err(unsealed)?;
-        // The server half frees its place when it hears that.
+        // The server half frees its place on that message.
         drop(place);
         let limits = &self.shared.limits;
         let after = limits.handshake_timeout + limits.connect_timeout;
@@ -224,7 +224,7 @@ impl Client {
         let stream = dial(&self.shared.resolver, peer, after).await.map_err(unreachable)?;
         match timeout(after, self.seal.seal(stream)).await {
             Ok(sealed) => sealed,
-            // Nobody there who would show that it has no key.
+            // The peer did not get to show that it lacks the key.
             Err(_) => {
                 Err(unreachable(std::io::Error::new(ErrorKind::TimedOut, "no handshake in time")))
             }
@@ -244,7 +244,7 @@ impl Client {
         Ok(())
     }
 
-    /// Moves bytes as they are to the target and back.
+    /// Moves unencoded bytes to the target and back.
     async fn go_around(
         &self,
         request: Request,
@@ -258,7 +258,7 @@ impl Client {
     }
 }
 
-/// What a server half says that has no such key.
+/// The error of a server half without this key.
 fn unsealed(error: Error) -> Error {
     match error {
         Error::Link(error) => Error::handshake(format!(
@@ -274,7 +274,7 @@ fn refusal(request: &Request, body: &[u8]) -> Error {
     Error::Refused { target: request.shown(), why: Refusal::of(*why), reason }
 }
 
-/// Why a target that this side connects to is not there.
+/// The reason that a target of this side is unreachable.
 pub(crate) fn refused_by(target: &Target, error: &std::io::Error) -> Error {
     let why = match error.kind() {
         ErrorKind::NotFound => Refusal::UnknownHost,

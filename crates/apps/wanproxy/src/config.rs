@@ -1,4 +1,4 @@
-//! What a half is started with.
+//! The configuration of a half.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -8,18 +8,18 @@ use nandex_wan::live::LiveOptions;
 use crate::sealed::{ClientSeal, ServerSeal, TlsClient, TlsServer};
 use crate::{Allowed, Error, Limits, Result, SharedKey, Target, TlsFiles};
 
-/// How the halves know each other.
+/// The mutual authentication of the halves.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Security {
     /// By shared keys in files. A client half has one, a server half one for each peer.
     Keys(Vec<PathBuf>),
-    /// The same with a key that the program has already.
+    /// The same with a key that the program already has.
     Key(SharedKey),
-    /// By certificates, each side by one of its own.
+    /// By certificates, each side with its own.
     Tls(TlsFiles),
 }
 
-/// The server half, as its client reaches it.
+/// The server half, from its client's point of view.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Peer {
     /// Its host and port.
@@ -28,65 +28,65 @@ pub struct Peer {
     pub tls_name: Option<String>,
 }
 
-/// Where programs come in.
+/// An entrance for programs.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Entrance {
-    /// Every connection leads to this target, or to the server half's own.
+    /// Every connection is forwarded to this target, or to the server half's own.
     Forward(Option<Target>),
-    /// SOCKS5 without a password: the program says where.
+    /// SOCKS5 without a password: the program names the target.
     Socks5,
-    /// HTTP CONNECT: the program says where.
+    /// HTTP CONNECT: the program names the target.
     Http,
 }
 
-/// What a client half is started with.
+/// The configuration of a client half.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ClientConfig {
-    /// Where programs come in, and how.
+    /// The addresses and the kinds of the entrances for programs.
     pub entrances: Vec<(SocketAddr, Entrance)>,
     /// The other half.
     pub peer: Peer,
-    /// How both know each other.
+    /// The mutual authentication.
     pub security: Security,
-    /// Where figures are shown, if they are.
+    /// The address of the status page, if any.
     pub status: Option<SocketAddr>,
-    /// May it listen on addresses that other machines reach?
+    /// Whether it may listen on addresses that other machines reach.
     pub is_public: bool,
-    /// Does it connect by itself while the other half cannot be reached? What goes that way is neither shortened nor
+    /// Whether it connects directly while the other half cannot be reached. Such traffic is neither compressed nor
     /// protected.
     pub bypasses: bool,
-    /// How streams are sent.
+    /// The options of streams.
     pub live: LiveOptions,
-    /// What may be taken.
+    /// The limits.
     pub limits: Limits,
 }
 
-/// What a server half is started with.
+/// The configuration of a server half.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ServerConfig {
-    /// Where client halves come in.
+    /// The address for client halves.
     pub listen: SocketAddr,
     /// The target of clients that name none.
     pub target: Option<Target>,
     /// Targets that clients may name; the one above is always allowed.
     pub allowed: Vec<Allowed>,
-    /// How both know each other.
+    /// The mutual authentication.
     pub security: Security,
-    /// Where figures are shown, if they are.
+    /// The address of the status page, if any.
     pub status: Option<SocketAddr>,
-    /// May it listen on addresses that other machines reach?
+    /// Whether it may listen on addresses that other machines reach.
     pub is_public: bool,
-    /// How streams are sent.
+    /// The options of streams.
     pub live: LiveOptions,
-    /// What may be taken.
+    /// The limits.
     pub limits: Limits,
 }
 
 impl ClientConfig {
-    /// Refuses what cannot work, before anything is made for it. Reads the files of keys and certificates.
+    /// Checks the configuration before anything is created for it. Reads the files of keys and certificates.
     ///
     /// # Errors
-    /// Options that cannot work, files that are of no use.
+    /// Invalid options, unusable files.
     pub fn check(&self) -> Result<()> {
         self.validate()?;
         self.seal().map(drop)
@@ -125,7 +125,7 @@ impl ClientConfig {
 }
 
 impl ServerConfig {
-    /// As [`ClientConfig::check`].
+    /// Checks the configuration, as [`ClientConfig::check`] does.
     ///
     /// # Errors
     /// As there.
@@ -161,7 +161,7 @@ impl ServerConfig {
     }
 }
 
-/// Refuses addresses that other machines reach, unless that was asked for.
+/// Rejects addresses that other machines reach, unless they were requested.
 pub(crate) fn check_private(
     addresses: impl Iterator<Item = SocketAddr>,
     is_public: bool,

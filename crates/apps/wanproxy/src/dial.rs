@@ -1,4 +1,4 @@
-//! Connections that this side makes.
+//! Connections from this side.
 
 use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
@@ -12,19 +12,19 @@ use tokio::time::{Instant, timeout, timeout_at};
 use crate::resolver::Resolver;
 use crate::target::{Host, Target};
 
-/// How long a program may go on that was told why it is not served, and how much it may send.
+/// How long a program that was told why it is not served may continue, and how much it may send.
 const LEAVE_TIMEOUT: Duration = Duration::from_millis(500);
 const LEFT_BYTES_MAX: u64 = 64 << 10;
 
-/// Asks a silent socket's other end after this long whether it is there, and how often then.
+/// Probes a silent socket's other end after this time, and at this interval.
 const KEEP_ALIVE: TcpKeepalive =
     TcpKeepalive::new().with_time(Duration::from_secs(60)).with_interval(Duration::from_secs(15));
 
-/// Connects to a target, to the first of its addresses that answers. Each has an equal share of the time that is left,
-/// so one that is silent does not keep the others from their turn.
+/// Connects to a target, to the first of its addresses that answers. Each has an equal share of the remaining time, so
+/// a silent one does not block the others.
 ///
 /// # Errors
-/// That of the last address; a name that is not known is [`ErrorKind::NotFound`].
+/// That of the last address; for an unknown name it is [`ErrorKind::NotFound`].
 pub(crate) async fn dial(
     resolver: &Resolver,
     target: &Target,
@@ -62,17 +62,17 @@ async fn addresses(resolver: &Resolver, target: &Target) -> io::Result<Vec<Socke
     }
 }
 
-/// What every socket is set to: no wait before a short segment, since who flushes decides what goes out together; and a
-/// question to the other end when it is silent, so that one that has vanished is found out.
+/// Sets the options of a socket: no delay before a short segment, since the writer decides which bytes are sent
+/// together; and probes of the other end when it is silent, so that a vanished one is detected.
 pub(crate) fn set_up(stream: &TcpStream) {
-    // The socket works on, whatever comes of these.
+    // The socket works, whatever the results of these.
     let _ = stream.set_nodelay(true);
     let _ = SockRef::from(stream).set_tcp_keepalive(&KEEP_ALIVE);
 }
 
-/// Makes the other end of a socket see a reset, and not an end, when it is closed, however that happens.
+/// Makes the other end of a socket see a reset, and not an end, when it is closed for any reason.
 pub(crate) fn reset(stream: &TcpStream) {
-    // The socket works on, whatever comes of this.
+    // The socket works, whatever the result of this.
     let _ = SockRef::from(stream).set_linger(Some(Duration::ZERO));
 }
 
@@ -82,22 +82,23 @@ pub(crate) fn end(stream: &TcpStream) {
     let _ = SockRef::from(stream).set_linger(None);
 }
 
-/// Ends a socket whose program was told why, so that what it has sent meanwhile does not make the end a reset.
+/// Ends a socket whose program was told the reason, so that the bytes that it still sends do not turn the end into a
+/// reset.
 pub(crate) async fn take_leave(stream: &mut TcpStream) {
-    // It may have gone already.
+    // It may already be closed.
     let _ = stream.shutdown().await;
     let rest =
         async { tokio::io::copy(&mut stream.take(LEFT_BYTES_MAX), &mut tokio::io::sink()).await };
     let _ = timeout(LEAVE_TIMEOUT, rest).await;
 }
 
-/// Lets this process have as many open files as it may. Without that, some connections more are refused.
+/// Raises this process's limit of open files to its maximum. Otherwise more connections fail.
 pub(crate) fn raise_file_limit() {
     use rustix::process::{Resource, getrlimit, setrlimit};
     let mut limit = getrlimit(Resource::Nofile);
     if limit.current != limit.maximum {
         limit.current = limit.maximum;
-        // The limit is as it was, then; a connection that finds no file is refused and counted.
+        // On a failure the limit is unchanged; a connection without a file is rejected and counted.
         let _ = setrlimit(Resource::Nofile, limit);
     }
 }

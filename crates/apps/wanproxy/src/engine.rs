@@ -1,4 +1,4 @@
-//! The engine's threads: what needs the cache or zstd runs on some threads that may block, and waits for one.
+//! The engine's threads: work on the cache or zstd runs on some threads that may block, and waits for a free one.
 
 use std::sync::Arc;
 
@@ -14,12 +14,12 @@ pub(crate) struct Engine {
 }
 
 impl Engine {
-    /// An engine that uses at most that many threads at a time.
+    /// Creates an engine that uses at most that many threads at a time.
     pub(crate) fn new(threads: usize) -> Self {
         Self { places: Arc::new(Semaphore::new(threads)) }
     }
 
-    /// Does some work and gives back its result. Whoever waits keeps order.
+    /// Does some work and returns its result. The caller keeps the order.
     pub(crate) async fn run<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> T + Send + 'static,

@@ -1,4 +1,4 @@
-//! What can end a proxy or one of its connections.
+//! The errors of a proxy and of its connections.
 
 use std::io;
 use std::net::SocketAddr;
@@ -8,19 +8,19 @@ use std::time::Duration;
 /// The result of a proxy or of a connection.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// What can end a proxy or one of its connections.
+/// An error of a proxy or of one of its connections.
 #[derive(thiserror::Error, Debug)]
 #[non_exhaustive]
 pub enum Error {
-    /// An option that cannot work.
+    /// An invalid option.
     #[error("{field}: {reason}")]
     Options {
-        /// Which option.
+        /// The name of the option.
         field: &'static str,
-        /// What is wrong with it, and what would do.
+        /// The fault of the value, and a value that would work.
         reason: String,
     },
-    /// A file with a key or certificates that is of no use.
+    /// An unusable file with a key or certificates.
     #[error("{}: {reason}", .path.display())]
     File {
         /// The file.
@@ -33,7 +33,7 @@ pub enum Error {
     Listen {
         /// The address.
         address: SocketAddr,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
     /// The runtime cannot be started.
@@ -47,91 +47,91 @@ pub enum Error {
     Unreachable {
         /// Its address.
         peer: String,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// No peer that has the key or the certificates.
+    /// The peer does not have the key or the certificates.
     #[error("the handshake with the other half failed: {reason}")]
     Handshake {
         /// What was expected, what was found, and what to do.
         reason: String,
     },
-    /// Something took longer than it may.
+    /// A timeout.
     #[error("{what} for {} s", .after.as_secs_f64())]
     Timeout {
-        /// What did not happen.
+        /// The event that did not happen.
         what: &'static str,
-        /// How long it was waited for.
+        /// The time waited.
         after: Duration,
     },
-    /// The connection to the other half broke or was changed on its way.
+    /// The connection to the other half broke or was tampered with.
     #[error("the connection to the other half: {0}")]
     Link(#[source] io::Error),
-    /// The other half does what it must not.
+    /// The other half violates the protocol.
     #[error("the other half: {reason}")]
     Peer {
         /// What happened, and what to do.
         reason: String,
     },
-    /// The other half says that its side of the connection was reset.
+    /// The other half reports that its side of the connection was reset.
     #[error("the other half says that its connection ended: {reason}")]
     Reset {
-        /// What it says.
+        /// Its report.
         reason: String,
     },
     /// The other half cannot or may not open the connection.
     #[error("the other half does not connect to {target}: {reason}")]
     Refused {
-        /// Where to.
+        /// The target.
         target: String,
-        /// Why.
+        /// The kind of the refusal.
         why: Refusal,
-        /// What it says.
+        /// The other half's explanation.
         reason: String,
     },
     /// The program at this side was reset, or does not read.
     #[error("the connection at this side: {0}")]
     Local(#[source] io::Error),
-    /// The program at this side asks for what there is not.
+    /// An invalid request of the program at this side.
     #[error("the request of the program: {reason}")]
     Request {
         /// What was expected, and what was found.
         reason: String,
     },
-    /// There are as many connections as may be.
+    /// A limit of connections is reached.
     #[error("{what} of {most} are taken")]
     Full {
-        /// What is full.
+        /// The exhausted resource.
         what: &'static str,
-        /// How many there may be.
+        /// The limit.
         most: usize,
     },
-    /// A task that has failed by our own mistake.
+    /// A task that failed because of a bug.
     #[error("a task of the engine has failed: {0}")]
     Engine(String),
 }
 
-/// Why a connection is not opened.
+/// The kind of a refusal to open a connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 #[non_exhaustive]
 pub enum Refusal {
     /// The server half does not allow the target.
     NotAllowed = 1,
-    /// The name is not known.
+    /// The name is unknown.
     UnknownHost = 2,
     /// The target does not answer.
     Unreachable = 3,
-    /// The target refuses.
+    /// The target refuses the connection.
     TargetRefused = 4,
     /// There are too many connections.
     Full = 5,
-    /// The request is none.
+    /// The request is malformed.
     Malformed = 6,
 }
 
 impl Refusal {
-    /// The refusal of a byte; one that is not known means unreachable.
+    /// Returns the refusal of a byte; an unknown byte means unreachable.
     pub(crate) fn of(byte: u8) -> Self {
         let all = [
             Self::NotAllowed,

@@ -1,19 +1,19 @@
-//! HTTP CONNECT (RFC 9110, section 9.3.6): a request for a tunnel, and nothing else of HTTP.
+//! HTTP CONNECT (RFC 9110, section 9.3.6): a request for a tunnel, and no other part of HTTP.
 
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
 use crate::{Error, Refusal, Result, Target};
 
-/// Bytes of a request's head, at most.
+/// The most bytes of a request's head.
 const HEAD_BYTES_MAX: usize = 8 << 10;
 
 /// The end of a head.
 const END: &[u8] = b"\r\n\r\n";
 
-/// Reads where a program wants to go, and what it sends right after. It is told what is wrong with it.
+/// Reads the target of a program, and the bytes that follow the request. Tells the program about an invalid request.
 ///
 /// # Errors
-/// Another method, a head that is too long or no head, no target.
+/// Another method, a head that is too long or incomplete, no target.
 pub(crate) async fn request<S>(stream: &mut S) -> Result<(Target, Vec<u8>)>
 where
     S: AsyncRead + AsyncWrite + Unpin,
@@ -65,7 +65,7 @@ fn target(head: &[u8]) -> std::result::Result<Target, (&'static str, Error)> {
     })
 }
 
-/// Says what came of the request.
+/// Sends the result of the request.
 pub(crate) async fn answer<S: AsyncWrite + Unpin>(stream: &mut S, status: &str) -> Result<()> {
     let is_done = status.starts_with('2');
     let more = if is_done { "" } else { "Content-Length: 0\r\nConnection: close\r\n" };
@@ -73,7 +73,7 @@ pub(crate) async fn answer<S: AsyncWrite + Unpin>(stream: &mut S, status: &str) 
     stream.write_all(text.as_bytes()).await.map_err(Error::Local)
 }
 
-/// The status line of an error.
+/// Returns the status line of an error.
 pub(crate) fn status_of(error: &Error) -> &'static str {
     match error {
         Error::Refused { why: Refusal::NotAllowed, .. } => "403 Forbidden",

@@ -12,16 +12,16 @@ use crate::{Error, Result};
 /// Bytes of a key.
 const KEY_BYTES: usize = 32;
 
-/// Bytes of a key's name, which is said in the clear.
+/// Bytes of a key's name, which is sent in the clear.
 pub(crate) const NAME_BYTES: usize = 16;
 
-/// A file of a key, of either kind, is not longer.
+/// The most bytes of a key file of either kind.
 const FILE_BYTES_MAX: u64 = 1 << 20;
 
-/// A key that both halves have.
+/// A key shared by both halves.
 ///
-/// Three things follow from it: a name in the clear, by which the server half finds it; the secret of the handshake;
-/// and the owner of all that goes over with it. Keys are equal if their names are.
+/// It determines a name in the clear, by which the server half finds it; the secret of the handshake; and the owner of
+/// all content transferred with it. Keys are equal if their names are.
 #[derive(Clone)]
 pub struct SharedKey {
     name: [u8; NAME_BYTES],
@@ -44,7 +44,7 @@ impl PartialEq for SharedKey {
 impl Eq for SharedKey {}
 
 impl SharedKey {
-    /// A new key, as the text of its file.
+    /// Generates a new key, as the text of its file.
     ///
     /// # Errors
     /// [`Error::Options`] if the system has no random numbers.
@@ -58,10 +58,10 @@ impl SharedKey {
         Ok(key.iter().map(|byte| format!("{byte:02x}")).chain(["\n".to_owned()]).collect())
     }
 
-    /// Reads a key's file, which nobody but its owner may read.
+    /// Reads a key's file, which only its owner may read.
     ///
     /// # Errors
-    /// [`Error::File`] for a file that cannot be read, that others may read, or that has no key.
+    /// [`Error::File`] for a file that cannot be read, that others may read, or that contains no key.
     pub fn read(path: &Path) -> Result<Self> {
         let refuse = |reason: String| Error::File { path: path.to_owned(), reason };
         check_private(path)?;
@@ -71,7 +71,7 @@ impl SharedKey {
         })
     }
 
-    /// The key of a text with 64 hex digits.
+    /// Parses the key from a text with 64 hex digits.
     #[must_use]
     pub fn of(text: &str) -> Option<Self> {
         let digits = text.trim_end();
@@ -105,14 +105,14 @@ impl SharedKey {
         &self.owner
     }
 
-    /// The beginning of its name, which is no secret: for figures and messages.
+    /// Returns the beginning of its name, which is not secret: for figures and messages.
     #[must_use]
     pub fn shown_name(&self) -> String {
         self.name[..4].iter().map(|byte| format!("{byte:02x}")).collect()
     }
 }
 
-/// Refuses a secret's file that others than its owner may read or write.
+/// Rejects a secret's file that others than its owner may read or write.
 pub(crate) fn check_private(path: &Path) -> Result<()> {
     let refuse = |reason: String| Error::File { path: path.to_owned(), reason };
     let found = fs::metadata(path).map_err(|error| refuse(error.to_string()))?;

@@ -1,4 +1,4 @@
-//! A proxy in two halves, one at each end of a slow link. What goes over the link are references to earlier content.
+//! A proxy in two halves, one at each end of a slow link. They replace repeated content on the link by references.
 //!
 //! ```text
 //!                     +--------- client half --------+   slow link    +--------- server half --------+
@@ -9,17 +9,17 @@
 //! ```
 //!
 //! 1. Each connection of a program is one connection over the link, which is authenticated and encrypted before a byte
-//!    of the program goes over it: by a shared key ([`SharedKey`], Noise `NNpsk0`) or by certificates of both halves
+//!    of the program is sent over it: by a shared key ([`SharedKey`], Noise `NNpsk0`) or by certificates of both halves
 //!    ([`TlsFiles`], TLS 1.3).
-//! 2. The engine of [`nandex_wan::live`] is synchronous. It runs on a bounded number of threads; all that waits for a
-//!    socket is on two.
-//! 3. All connections share the half's [`Cache`]. What a peer may refer to is what went over between it and this half:
+//! 2. The engine of [`nandex_wan::live`] is synchronous. It runs on a bounded number of threads; all waiting for
+//!    sockets is on two.
+//! 3. All connections share the half's [`Cache`]. A peer may refer to the content transferred between it and this half:
 //!    the [`Owner`](nandex_wan::Owner) of a connection follows from its key or its certificates.
-//! 4. Whatever a peer sends has a limit before memory is taken for it, and a time ([`Limits`]).
-//! 5. A connection that fails on one side is reset on the other: nobody takes a cut-off stream for a whole one.
+//! 4. Everything that a peer sends has a limit before memory is allocated for it, and a time ([`Limits`]).
+//! 5. A connection that fails on one side is reset on the other: a cut-off stream is never mistaken for a whole one.
 //!
-//! The runtime is tokio's, and is here alone. Sockets go up to the thousands and are mostly idle, which takes a
-//! thread each without one.
+//! The runtime is tokio's, and is used only here. There may be thousands of sockets, mostly idle, which would need a
+//! thread each without it.
 #![forbid(unsafe_code)]
 
 mod accept;

@@ -1,53 +1,54 @@
-//! Limits: what a peer or a program may take before and after it is known.
+//! Limits of the resources of a peer or a program, before and after it is authenticated.
 
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use crate::{Error, Result};
 
-/// Threads of the engine, at most.
+/// The most threads of the engine.
 const ENGINE_THREADS_MAX: usize = 256;
 
-/// Connections, at most: each takes two open files.
+/// The most connections: each takes two open files.
 const CONNECTIONS_MAX: usize = 100_000;
 
-/// How long a segment may be gathered.
+/// The longest time to collect a segment.
 const FLUSH_MAX: Duration = Duration::from_secs(60);
 
-/// The budget of buffers, at least and at most.
+/// The least and the most bytes of the budget of buffers.
 const BUFFER_BYTES: RangeInclusive<usize> = 1 << 20..=1 << 40;
 
 /// Limits of one half.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Limits {
-    /// Connections at a time. Default 1,024. More are closed at once.
+    /// Concurrent connections. Default 1,024. More are closed immediately.
     pub connections_max: usize,
-    /// Connections at a time whose handshake or request is not done. Default 256. A server half closes more at once; a
-    /// client half lets its programs wait, and does a quarter as many handshakes with the server half at a time.
+    /// Concurrent connections with an unfinished handshake or request. Default 256. A server half closes more
+    /// immediately; a client half makes its programs wait, and does a quarter as many concurrent handshakes with the
+    /// server half.
     pub pending_max: usize,
-    /// Bytes that all connections together may have sent and the other half has not taken, from 1 MiB. Default 16 MiB.
-    /// The other half holds what it has not taken. A connection that has nothing on its way may send a segment beyond
-    /// them.
+    /// Bytes that all connections together may have sent without acknowledgement by the other half, from 1 MiB. Default
+    /// 16 MiB. The other half holds the bytes that it has not acknowledged. A connection with nothing in transit may
+    /// send a segment beyond them.
     pub buffer_bytes: usize,
-    /// How long a handshake may take, and a program's request. Default 5 s.
+    /// The longest time of a handshake, and of a program's request. Default 5 s.
     pub handshake_timeout: Duration,
-    /// How long a connection to a target may take. Default 10 s.
+    /// The longest time to connect to a target. Default 10 s.
     pub connect_timeout: Duration,
-    /// How long nothing may go either way. Default 1 h.
+    /// The longest time without traffic in either direction. Default 1 h.
     pub idle_timeout: Duration,
-    /// How long a program may read nothing of what waits for it. Default 10 min.
+    /// The longest time in which a program may read none of its waiting bytes. Default 10 min.
     pub stall_timeout: Duration,
-    /// How long the other half may take nothing and say nothing. Default 60 s.
+    /// The longest time in which the other half may accept nothing and send nothing. Default 60 s.
     pub link_timeout: Duration,
-    /// How often the other half is told that this one is there. Default 15 s.
+    /// The interval of pings to the other half. Default 15 s.
     pub ping_every: Duration,
-    /// A segment ends when its socket was silent for this long; at once if nothing is on its way. Default 2 ms.
+    /// A segment ends when its socket was silent for this long; immediately if nothing is in transit. Default 2 ms.
     pub flush_idle: Duration,
     /// A segment ends this long after its first byte. Default 20 ms.
     pub flush_after: Duration,
-    /// How often the cache is made durable. Default 5 s. What a crash loses of it is asked for.
+    /// The interval at which the cache is made durable. Default 5 s. Content lost in a crash is requested again.
     pub sync_every: Duration,
-    /// How long connections may go on after a stop. Default 2 s.
+    /// The longest time that connections may continue after a stop. Default 2 s.
     pub stop_timeout: Duration,
     /// Threads of the engine: chunking, the cache, zstd. Default: one for each processor.
     pub engine_threads: usize,
@@ -75,7 +76,7 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// Refuses what cannot work.
+    /// Checks the values.
     ///
     /// # Errors
     /// [`Error::Options`] for counts out of range, times of zero, and pings that come too late.

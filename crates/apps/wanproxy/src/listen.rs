@@ -1,4 +1,4 @@
-//! Sockets that are listened on.
+//! Listening sockets.
 
 use std::net::SocketAddr;
 
@@ -6,7 +6,7 @@ use tokio::net::TcpListener;
 
 use crate::{Error, Result};
 
-/// A socket and the address it has: a port 0 is another one then.
+/// A socket and its actual address: a port 0 is replaced.
 pub(crate) struct Listening {
     pub(crate) listener: TcpListener,
     pub(crate) address: SocketAddr,

@@ -1,4 +1,4 @@
-//! A half that runs: its threads, its sockets, and its end.
+//! A running half: its threads, its sockets, and its end.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -23,10 +23,10 @@ use crate::{ClientConfig, Entrance, Error, Limits, Result, ServerConfig, Snapsho
 /// Threads that wait for sockets.
 const SOCKET_THREADS: usize = 2;
 
-/// Threads next to those of the engine: they look names up, and one makes the cache durable.
+/// Threads in addition to those of the engine: they look names up, and one makes the cache durable.
 const OTHER_THREADS: usize = LOOKUPS_MAX + 1;
 
-/// How long threads may take to end after a stop.
+/// The longest time for threads to end after a stop.
 const END_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A socket of a half.
@@ -35,11 +35,11 @@ const END_TIMEOUT: Duration = Duration::from_secs(10);
 pub struct Address {
     /// `forward`, `socks5`, `http`, `server` or `status`.
     pub role: &'static str,
-    /// Where it listens.
+    /// Its address.
     pub address: SocketAddr,
 }
 
-/// A half that runs. Dropping it ends it, with connections that are open; [`stop`](Self::stop) also saves the cache.
+/// A running half. Dropping it ends it, including open connections; [`stop`](Self::stop) also saves the cache.
 pub struct Proxy {
     runtime: Runtime,
     shared: Arc<Shared>,
@@ -55,10 +55,10 @@ impl std::fmt::Debug for Proxy {
 }
 
 impl Proxy {
-    /// Starts a client half. It need not find its server half yet.
+    /// Starts a client half. Its server half need not be reachable yet.
     ///
     /// # Errors
-    /// Options that cannot work, files that are of no use, an address that is taken.
+    /// Invalid options, unusable files, an address in use.
     pub fn client(cache: Arc<Cache>, config: ClientConfig) -> Result<Self> {
         config.validate()?;
         let seal = config.seal()?;
@@ -140,20 +140,20 @@ impl Proxy {
         Ok(())
     }
 
-    /// Where it listens, in the order of its configuration.
+    /// Returns its addresses, in the order of its configuration.
     #[must_use]
     pub fn addresses(&self) -> &[Address] {
         &self.addresses
     }
 
-    /// Its figures now.
+    /// Returns its current figures.
     #[must_use]
     pub fn snapshot(&self) -> Snapshot {
         self.shared.snapshot()
     }
 
-    /// Takes no more connections, lets those that are open go on for the time of the limits, makes the cache durable,
-    /// and ends.
+    /// Accepts no more connections, lets open ones continue for the time of the limits, makes the cache durable, and
+    /// ends.
     ///
     /// # Errors
     /// A cache that cannot be made durable.
@@ -162,7 +162,7 @@ impl Proxy {
         stop.send_replace(true);
         runtime.block_on(async {
             for task in tasks {
-                // A task that has failed was told by the thread's own message.
+                // The thread's own message has reported a failed task.
                 let _ = task.await;
             }
         });

@@ -6,14 +6,14 @@
 //!   socket <--bytes-- inbound: LiveReceiver <--data-- reader <-- link
 //! ```
 //!
-//! 1. The reader never waits for a socket or for the engine: it puts messages into two queues with limits, which no
-//!    honest half exceeds, since it has a window. So answers come through while a program does not read, and neither
-//!    direction waits for the other.
-//! 2. Outbound ends a segment when the socket has nothing more: at once if nothing is on its way, after a short time
-//!    otherwise, and when it is full.
-//! 3. Inbound says that a segment was taken when the socket has taken it. So a program that does not read stops its
-//!    sender once the window is full.
-//! 4. Both directions end by themselves. Any failure ends both, and resets the socket.
+//! 1. The reader never waits for a socket or for the engine: it puts messages into two bounded queues, which no honest
+//!    half exceeds, because of the window. So answers are read while a program does not read, and neither direction
+//!    waits for the other.
+//! 2. Outbound ends a segment when the socket has no more bytes: immediately if nothing is in transit, otherwise after
+//!    a short time, and when it is full.
+//! 3. Inbound acknowledges a segment when the socket has taken it. So a program that does not read stops its sender
+//!    once the window is full.
+//! 4. Both directions end independently. Any failure ends both, and resets the socket.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -38,31 +38,31 @@ use crate::stats::OpenConnection;
 use crate::wire::{WireReader, WireWriter};
 use crate::{Error, Result};
 
-/// Bytes of messages that wait for inbound, at most: a window that did not shrink, and one segment that came again.
+/// The most bytes of messages that wait for inbound: a window that did not shrink, and one repeated segment.
 const QUEUED_BYTES_MAX: usize = LIVE_WINDOW_BYTES_MAX + 2 * LIVE_BODY_BYTES_MAX;
 
-/// Answers that wait for outbound, at most: each message has one, and one segment in it may be asked for.
+/// The most answers that wait for outbound: each message has one, and one segment in it may be requested.
 const ANSWERS_MAX: usize = 2 * LIVE_MESSAGES_MAX;
 
-/// Messages that wait for inbound, at most.
+/// The most messages that wait for inbound.
 const DATA_MAX: usize = LIVE_MESSAGES_MAX + 2;
 
-/// How long the end of a connection may take on the link.
+/// The longest time for the end of a connection on the link.
 const FAREWELL_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// The other half's side of a connection, and what it is for.
+/// The other half's side of a connection, and its purpose.
 pub(crate) struct Ends {
-    /// Bytes of the program that came with its request.
+    /// The bytes of the program that came with its request.
     pub(crate) early: Vec<u8>,
     pub(crate) reader: WireReader,
     pub(crate) writer: WireWriter,
     pub(crate) owner: nandex_wan::Owner,
 }
 
-/// Moves bytes both ways until both directions have ended, or something fails.
+/// Moves bytes both ways until both directions have ended, or an error occurs.
 ///
 /// # Errors
-/// What has failed. The socket is reset then, and the other half told.
+/// The failure. The socket is then reset, and the other half informed.
 pub(crate) async fn relay(
     shared: &Arc<Shared>,
     open: &OpenConnection,
@@ -73,7 +73,7 @@ pub(crate) async fn relay(
     let heard = Arc::clone(&reader.heard);
     let link = (Arc::clone(&reader.bytes), Arc::clone(&writer.bytes));
     let relay = Relay::new((shared, open), writer, heard, link);
-    // Until all is whole, also if this task is ended.
+    // Until everything was moved, also if this task is ended.
     reset(local);
     let result = relay.run(local, early, reader, owner).await;
     relay.note_link();
@@ -90,13 +90,13 @@ struct Relay<'r> {
     writer: WireWriter,
     /// Bytes of messages from and to the link.
     link: (Arc<AtomicU64>, Arc<AtomicU64>),
-    /// Those that were counted.
+    /// Those already counted.
     noted: (AtomicU64, AtomicU64),
-    /// All bytes that came over the link.
+    /// All bytes received over the link.
     heard: Arc<AtomicU64>,
     moves: Moves,
     held: Held<'r>,
-    /// Bytes of messages that wait for inbound.
+    /// The bytes of messages that wait for inbound.
     queued_bytes: AtomicUsize,
 }
 
@@ -158,16 +158,16 @@ impl<'r> Relay<'r> {
                 error = &mut ticking => return Err(error),
             }
         }
-        // Both directions are whole; the other half may be gone.
+        // Both directions are complete; the other half may be gone.
         let _ = self.writer.shutdown().await;
         if !has_read_all {
-            // What the other half still says is that it ends. Closing before would reset what is on its way to it.
+            // The other half only has to report its end. Closing earlier would reset its bytes in transit.
             let _ = timeout(FAREWELL_TIMEOUT, reading).await;
         }
         Ok(())
     }
 
-    /// Puts what comes into its queue, until the link ends.
+    /// Puts incoming messages into their queues, until the link ends.
     async fn read(&self, mut wire: WireReader, queues: Queues) -> Result<()> {
         while let Some(message) = wire.next().await? {
             self.note_link();
@@ -191,7 +191,7 @@ impl<'r> Relay<'r> {
         Ok(())
     }
 
-    /// Sends what the socket has, until it has ended and all was taken.
+    /// Sends the socket's bytes, until it has ended and everything was acknowledged.
     async fn outbound(
         &self,
         mut from: ReadHalf<'_>,
@@ -240,14 +240,14 @@ impl<'r> Relay<'r> {
         }
     }
 
-    /// Bytes that the next segment may have, by the window and by the budget of all connections. What was refused is
-    /// allowed after the next answer, which comes since something is on its way.
+    /// Returns the most bytes of the next segment, by the window and by the budget of all connections. A refused
+    /// segment is allowed after the next answer, which will come since something is in transit.
     fn space(&self, sender: &LiveSender) -> usize {
         let (space, sent) = (sender.space_bytes(), sender.on_the_way_bytes());
         if self.held.may_send(sent, space) { space } else { 0 }
     }
 
-    /// When the segment that is gathered goes out if no more comes.
+    /// Returns when the collected segment is sent if no more bytes arrive.
     fn flush_at(&self, gathered: &Gathered, sender: &LiveSender) -> Instant {
         if sender.on_the_way() == 0 {
             return gathered.begun;
@@ -306,14 +306,14 @@ impl<'r> Relay<'r> {
         }
     }
 
-    /// Gives the socket what comes, until that has ended.
+    /// Passes incoming bytes to the socket, until their end.
     async fn inbound(
         &self,
         mut to: WriteHalf<'_>,
         mut receiver: LiveReceiver,
         mut data: Receiver<Message>,
     ) -> Result<()> {
-        // Bytes of each message that was not taken yet.
+        // The bytes of each unacknowledged message.
         let mut waiting: VecDeque<usize> = VecDeque::new();
         let mut has_asked = false;
         let note = |bytes: usize| {
@@ -379,7 +379,7 @@ impl<'r> Relay<'r> {
         Ok((receiver, received?))
     }
 
-    /// Tells the other half that this one is there, and ends when it is not or nothing has happened for too long.
+    /// Pings the other half, and ends when it is silent or nothing has happened for too long.
     async fn tick(&self) -> Error {
         let limits = &self.shared.limits;
         let every = limits.ping_every.min(limits.idle_timeout);
@@ -405,14 +405,14 @@ impl<'r> Relay<'r> {
         }
     }
 
-    /// Tells the other half why the connection ends, unless it is the link that fails.
+    /// Tells the other half why the connection ends, unless the link itself failed.
     async fn tell(&self, error: &Error) {
         if matches!(error, Error::Link(_) | Error::Reset { .. }) {
             return;
         }
         let reason = error.to_string();
         let told = self.writer.say(MessageKind::Reset, reason.as_bytes());
-        // It finds out by the end of the link otherwise.
+        // Otherwise it notices the end of the link.
         let _ = timeout(FAREWELL_TIMEOUT, told).await;
     }
 
@@ -422,7 +422,7 @@ impl<'r> Relay<'r> {
         Ok(())
     }
 
-    /// Counts bytes of the link since that was last done.
+    /// Counts bytes of the link since the last call.
     fn note_link(&self) {
         let new = |all: &AtomicU64, noted: &AtomicU64| {
             let all = all.load(Relaxed);
@@ -437,13 +437,13 @@ impl<'r> Relay<'r> {
     }
 }
 
-/// Bytes of a segment that has not gone out.
+/// The collected bytes of a segment that was not sent yet.
 struct Gathered {
     bytes: Vec<u8>,
-    /// When the first and the last of them came.
+    /// The times of the first and the last of them.
     begun: Instant,
     last: Instant,
-    /// Has the socket ended?
+    /// Whether the socket has ended.
     is_over: bool,
 }
 
@@ -453,7 +453,7 @@ impl Gathered {
         Self { bytes, begun: now, last: now, is_over: false }
     }
 
-    /// Notes bytes that were read last.
+    /// Notes newly read bytes.
     fn note(&mut self, bytes: usize) {
         self.last = Instant::now();
         if self.bytes.len() == bytes {
@@ -462,7 +462,7 @@ impl Gathered {
         self.is_over = bytes == 0;
     }
 
-    /// Is it time to send what may be sent?
+    /// Returns whether the allowed bytes must be sent now.
     fn is_due(&self, space: usize, flush_at: Instant) -> bool {
         let has_waited = self.bytes.len() >= space || self.is_over || Instant::now() >= flush_at;
         !self.bytes.is_empty() && space > 0 && has_waited
@@ -476,7 +476,7 @@ impl Gathered {
     }
 }
 
-/// Is it what was asked for?
+/// Returns whether it is the requested segment.
 fn is_again(message: &Message, receiver: &LiveReceiver) -> bool {
     message.sequence == receiver.stats().segments
         && matches!(message.kind, MessageKind::Again | MessageKind::Plain)
@@ -487,11 +487,11 @@ fn queue(to: &Sender<Message>, message: Message) -> Result<()> {
         Err(TrySendError::Full(_)) => {
             Err(Error::peer("it sends more messages than its window has"))
         }
-        // Who would take it has ended; what it has to say, the loops tell.
+        // Its receiver has ended, and its loop reports the reason.
         _ => Ok(()),
     }
 }
 
 fn ended_early() -> Error {
-    Error::peer("it ended before the connection did; see what it says")
+    Error::peer("it ended before the connection did; see its messages")
 }

@@ -1,4 +1,4 @@
-//! Names of hosts, looked up by the system: on a few threads, so that slow answers keep no thread from the engine.
+//! Lookups of host names by the system: on a few threads, so that slow answers do not block threads of the engine.
 
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
@@ -7,10 +7,10 @@ use std::sync::Arc;
 use tokio::sync::Semaphore;
 use tokio::task::spawn_blocking;
 
-/// Lookups at a time. The system's cannot be cancelled: one that nobody waits for any more keeps its place.
+/// Concurrent lookups. The system's lookups cannot be cancelled: an abandoned one keeps its place.
 pub(crate) const LOOKUPS_MAX: usize = 16;
 
-/// Looks names up.
+/// A resolver of names.
 #[derive(Clone, Debug)]
 pub(crate) struct Resolver {
     places: Arc<Semaphore>,
@@ -21,7 +21,7 @@ impl Resolver {
         Self { places: Arc::new(Semaphore::new(LOOKUPS_MAX)) }
     }
 
-    /// The addresses of a name.
+    /// Returns the addresses of a name.
     pub(crate) async fn look_up(&self, name: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
         let place = Arc::clone(&self.places).acquire_owned().await.map_err(io::Error::other)?;
         let name = name.to_owned();

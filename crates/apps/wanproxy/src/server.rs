@@ -1,4 +1,4 @@
-//! The server half: takes connections of client halves, and leads them to targets that it allows.
+//! The server half: accepts connections of client halves, and forwards them to allowed targets.
 
 use std::sync::Arc;
 
@@ -16,14 +16,14 @@ use crate::shared::Shared;
 use crate::wire::{WireReader, WireWriter};
 use crate::{Error, Refusal, Result, Target};
 
-/// What connections of a server half need.
+/// The shared state of connections of a server half.
 pub(crate) struct Server {
     pub(crate) shared: Arc<Shared>,
     pub(crate) seal: ServerSeal,
     pub(crate) config: ServerConfig,
 }
 
-/// A peer that has shown who it is, and said where it wants to go.
+/// An authenticated peer, with its requested target.
 struct Asking {
     reader: WireReader,
     writer: WireWriter,
@@ -54,7 +54,7 @@ pub(crate) async fn serve(server: Arc<Server>, link: TcpStream, pending: Pending
 }
 
 impl Server {
-    /// Does the handshake and hears where the peer wants to go. All of that has one time.
+    /// Does the handshake and reads the target of the peer. All of that has one timeout.
     async fn hear(&self, link: TcpStream) -> Result<Asking> {
         let after = self.shared.limits.handshake_timeout;
         let until = Instant::now() + after;
@@ -64,7 +64,7 @@ impl Server {
         let mut reader = WireReader::new(sealed.reader);
         let writer = WireWriter::new(sealed.writer, self.shared.limits.link_timeout);
         let first = timeout_at(until, reader.next()).await.map_err(late)?;
-        // Only now it has shown that it has the key.
+        // Only this message proves that it has the key.
         let first = first.map_err(|error| match error {
             Error::Link(error) => Error::handshake(format!("the peer's first record: {error}")),
             other => other,
@@ -81,7 +81,7 @@ impl Server {
         }
     }
 
-    /// Connects to what the peer wants, if it may.
+    /// Connects to the peer's target, if allowed.
     async fn open(&self, wanted: &str) -> Result<(Target, TcpStream)> {
         let target = self.target(wanted)?;
         let Shared { resolver, limits, .. } = &*self.shared;
@@ -123,7 +123,7 @@ impl Server {
     }
 }
 
-/// What a peer is told of an error.
+/// Returns the message to a peer about an error.
 fn refusal_of(error: &Error) -> Vec<u8> {
     let (why, reason) = match error {
         Error::Refused { why, reason, .. } => (*why, reason.clone()),

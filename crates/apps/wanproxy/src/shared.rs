@@ -1,4 +1,4 @@
-//! What all connections of a half share.
+//! The shared state of all connections of a half.
 
 use std::sync::Arc;
 
@@ -37,7 +37,7 @@ impl Shared {
         self.stats.snapshot(&self.cache, &self.buffers)
     }
 
-    /// Makes the cache durable now and then, until it is told to stop.
+    /// Makes the cache durable at intervals, until it is told to stop.
     pub(crate) async fn keep_synced(&self, mut stop: watch::Receiver<bool>) {
         let mut synced = self.cache.stats().containers_added;
         loop {
@@ -51,7 +51,7 @@ impl Shared {
             }
             synced = added;
             let cache = Arc::clone(&self.cache);
-            // On a thread of its own: streams go on while the device syncs.
+            // On a separate thread: streams continue while the device syncs.
             match spawn_blocking(move || cache.sync()).await {
                 Ok(Ok(())) => {}
                 Ok(Err(error)) => self.stats.note_cache_failure(&error),

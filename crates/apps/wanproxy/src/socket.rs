@@ -1,4 +1,4 @@
-//! Sockets of programs and targets: reading what there is, writing to who may be slow, and when either last happened.
+//! Sockets of programs and targets: reading available bytes, writing to slow readers, and the time of the last traffic.
 
 use std::io::ErrorKind;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -10,10 +10,11 @@ use tokio::time::{Instant, timeout};
 
 use crate::{Error, Result};
 
-/// Bytes that are read from a socket at once, at most.
+/// The most bytes read from a socket at a time.
 pub(crate) const READ_BYTES: usize = 64 << 10;
 
-/// Appends what a socket has, waits if it has nothing; 0 at its end. Takes no memory while it waits.
+/// Appends the available bytes of a socket, and waits if there are none; returns 0 at its end. Allocates no memory
+/// while it waits.
 pub(crate) async fn read_some(
     from: &mut ReadHalf<'_>,
     out: &mut Vec<u8>,
@@ -29,8 +30,8 @@ pub(crate) async fn read_some(
     }
 }
 
-/// Gives bytes to a socket, however slowly it takes them, unless it takes none for this long. Each part that it takes
-/// is told.
+/// Writes bytes to a socket, however slowly it takes them, unless it takes none for this long. Reports each part that
+/// it takes.
 pub(crate) async fn write_all(
     to: &mut WriteHalf<'_>,
     mut bytes: &[u8],
@@ -50,7 +51,7 @@ pub(crate) async fn write_all(
     Ok(())
 }
 
-/// When bytes last went either way.
+/// The time of the last traffic in either direction.
 pub(crate) struct Moves {
     begun: Instant,
     /// Milliseconds after the beginning.
@@ -62,12 +63,12 @@ impl Moves {
         Self { begun: Instant::now(), last_ms: AtomicU64::new(0) }
     }
 
-    /// Notes that some went now.
+    /// Notes traffic now.
     pub(crate) fn note(&self) {
         self.last_ms.store(self.now_ms(), Relaxed);
     }
 
-    /// The error of a connection that was idle for that long.
+    /// Fails if a connection was idle for that long.
     pub(crate) fn check(&self, after: Duration) -> Result<()> {
         let idle_ms = self.now_ms().saturating_sub(self.last_ms.load(Relaxed));
         if u128::from(idle_ms) < after.as_millis() {

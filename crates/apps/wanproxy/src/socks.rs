@@ -11,7 +11,7 @@ const NO_PASSWORD: u8 = 0;
 const NO_METHOD: u8 = 0xff;
 const CONNECT: u8 = 1;
 
-/// An answer's first byte after the version.
+/// The first byte of an answer after the version.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub(crate) enum SocksReply {
@@ -37,10 +37,10 @@ impl From<&Error> for SocksReply {
     }
 }
 
-/// Reads where a program wants to go. It may take 262 bytes at most, and is told what is wrong with it.
+/// Reads the target of a program. It reads at most 262 bytes, and tells the program about an invalid request.
 ///
 /// # Errors
-/// A request of another version, with a password, for another command, or of no address.
+/// A request of another version, with a password, for another command, or without an address.
 pub(crate) async fn request<S: AsyncRead + AsyncWrite + Unpin>(stream: &mut S) -> Result<Target> {
     choose_method(stream).await?;
     let [version, command, _, kind] = array(stream).await?;
@@ -91,9 +91,9 @@ async fn choose_method<S: AsyncRead + AsyncWrite + Unpin>(stream: &mut S) -> Res
     Err(Error::request("expected that it goes without a password, found that it does not"))
 }
 
-/// Says what came of the request.
+/// Sends the result of the request.
 pub(crate) async fn answer<S: AsyncWrite + Unpin>(stream: &mut S, reply: SocksReply) -> Result<()> {
-    // The address at the other side is nobody's business: zeros.
+    // The address at the other side is not disclosed: zeros.
     let bytes = [VERSION, reply as u8, 0, 1, 0, 0, 0, 0, 0, 0];
     stream.write_all(&bytes).await.map_err(Error::Local)
 }

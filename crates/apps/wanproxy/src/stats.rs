@@ -12,13 +12,13 @@ use serde::Serialize;
 use crate::Error;
 use crate::buffers::{BufferSnapshot, Buffers};
 
-/// Upper bounds of the histogram of latency, in microseconds. One more bucket has what is above.
+/// Upper bounds of the histogram of latency, in microseconds. One more bucket has the values above.
 pub(crate) const LATENCY_BOUNDS_US: [u64; 13] = [
     100, 250, 500, 1_000, 2_500, 5_000, 10_000, 25_000, 50_000, 100_000, 250_000, 500_000,
     1_000_000,
 ];
 
-/// Characters of an error that is kept.
+/// The number of characters stored of an error.
 const ERROR_CHARS_MAX: usize = 300;
 
 /// A number that only grows.
@@ -35,7 +35,7 @@ impl Counter {
     }
 }
 
-/// Figures of a half, since it was started.
+/// Figures of a half since its start.
 #[derive(Debug, Default)]
 pub(crate) struct Stats {
     pub(crate) accepted: Counter,
@@ -54,7 +54,7 @@ pub(crate) struct Stats {
     cache_failure: Mutex<Option<String>>,
 }
 
-/// Bytes of some connections.
+/// The bytes of some connections.
 #[derive(Debug, Default)]
 pub(crate) struct Traffic {
     /// From programs or targets at this side.
@@ -72,11 +72,11 @@ pub(crate) struct Traffic {
     pub(crate) plain_bytes: Counter,
     pub(crate) again_segments: Counter,
     pub(crate) asked_segments: Counter,
-    /// Bytes that went around the other half.
+    /// Bytes that bypassed the other half.
     pub(crate) bypassed: Counter,
 }
 
-/// Time that segments waited in this half.
+/// The time that segments waited in this half.
 #[derive(Debug, Default)]
 pub(crate) struct Latency {
     buckets: [Counter; LATENCY_BOUNDS_US.len() + 1],
@@ -92,7 +92,7 @@ impl Latency {
     }
 }
 
-/// A connection that is open.
+/// An open connection.
 #[derive(Debug)]
 pub(crate) struct Connection {
     number: u64,
@@ -103,7 +103,7 @@ pub(crate) struct Connection {
     latency: Latency,
 }
 
-/// Takes a connection out of the list of open ones when it goes.
+/// Removes a connection from the list of open ones when it is dropped.
 #[derive(Debug)]
 pub(crate) struct OpenConnection {
     stats: Arc<Stats>,
@@ -117,7 +117,7 @@ impl Drop for OpenConnection {
 }
 
 impl OpenConnection {
-    /// Both places where bytes are counted.
+    /// Applies a change to both places that count bytes.
     pub(crate) fn each(&self, note: impl Fn(&Traffic)) {
         note(&self.stats.traffic);
         note(&self.connection.traffic);
@@ -158,12 +158,12 @@ impl Stats {
         *locked(&self.last_error) = Some(shortened(&error.to_string()));
     }
 
-    /// Notes that the cache fails, and that streams go on without it.
+    /// Notes that the cache failed, and that streams continue without it.
     pub(crate) fn note_cache_failure(&self, error: &nandex_wan::Error) {
         locked(&self.cache_failure).get_or_insert(shortened(&error.to_string()));
     }
 
-    /// All figures now.
+    /// Returns all current figures.
     pub(crate) fn snapshot(&self, cache: &Cache, buffers: &Buffers) -> Snapshot {
         let connections: Vec<ConnectionSnapshot> =
             locked(&self.open).values().map(|connection| connection.snapshot()).collect();
@@ -188,7 +188,7 @@ impl Stats {
 }
 
 impl Traffic {
-    /// Adds what a sender did since it was last asked.
+    /// Adds a sender's work since the last call.
     pub(crate) fn note_sent(&self, sender: &LiveSender, before: &nandex_wan::live::LiveStats) {
         let (now, old) = (sender.stats(), before);
         self.segments.add(now.encode.segments - old.encode.segments);
@@ -199,7 +199,7 @@ impl Traffic {
         self.again_segments.add(now.encode.again_segments - old.encode.again_segments);
     }
 
-    /// Adds what a receiver has asked for.
+    /// Adds the requests of a receiver.
     pub(crate) fn note_received(&self, receiver: &LiveReceiver, before: u64) {
         self.asked_segments.add(receiver.stats().again_segments - before);
     }
@@ -246,45 +246,46 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The beginning of an error's text, which may be the other half's: nothing in it controls a terminal.
+/// Returns the beginning of an error's text, which may be the other half's: without control characters of terminals.
 fn shortened(text: &str) -> String {
     let shown = |it: char| if it.is_control() { char::REPLACEMENT_CHARACTER } else { it };
     text.chars().take(ERROR_CHARS_MAX).map(shown).collect()
 }
 
-/// All figures of a half, since it was started.
+/// All figures of a half since its start.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 #[non_exhaustive]
 pub struct Snapshot {
-    /// Connections that were accepted.
+    /// Connections accepted.
     pub accepted: u64,
-    /// Connections that were closed at once, since there were too many.
+    /// Connections closed immediately, because there were too many.
     pub full: u64,
-    /// Handshakes that failed: another key, another version, something else.
+    /// Failed handshakes: another key, another version, another protocol.
     pub handshakes_failed: u64,
-    /// Requests that were refused: malformed, not allowed, a target that does not answer.
+    /// Rejected requests: malformed, not allowed, a target that does not answer.
     pub requests_refused: u64,
-    /// Times that the other half could not be reached.
+    /// The number of times that the other half could not be reached.
     pub unreachable: u64,
-    /// Connections that went around the other half, since it could not be reached and that was asked for.
+    /// Connections that bypassed the unreachable other half, as configured.
     pub bypassed: u64,
-    /// Connections that went over whole.
+    /// Connections transferred completely.
     pub finished: u64,
-    /// Connections that were reset, by either end or by a failure.
+    /// Connections reset, by either end or by a failure.
     pub reset: u64,
     /// Bytes and segments of all connections.
     pub traffic: TrafficSnapshot,
-    /// Time from the first byte of a segment in this half until it went out, and that of the engine for one that came.
+    /// The time from the first byte of a segment in this half until it was sent, and the engine's time for a received
+    /// one.
     pub latency: LatencySnapshot,
-    /// Bytes of streams that it holds.
+    /// The bytes of streams that it holds.
     pub buffers: BufferSnapshot,
     /// The cache.
     pub cache: CacheStats,
-    /// Why streams go on without the cache.
+    /// The reason that streams continue without the cache.
     pub cache_failure: Option<String>,
-    /// Why the last connection failed that did.
+    /// The error of the last failed connection.
     pub last_error: Option<String>,
-    /// Connections that are open.
+    /// The open connections.
     pub connections: Vec<ConnectionSnapshot>,
 }
 
@@ -300,26 +301,26 @@ pub struct TrafficSnapshot {
     pub link_in_bytes: u64,
     /// Bytes of messages to it.
     pub link_out_bytes: u64,
-    /// Segments that were sent.
+    /// Segments sent.
     pub segments: u64,
-    /// Chunks that were looked up.
+    /// Chunks looked up.
     pub chunks: u64,
-    /// Chunks that a reference stood for.
+    /// Chunks replaced by references.
     pub known_chunks: u64,
     /// Their bytes.
     pub known_bytes: u64,
-    /// Bytes that went as they are: of short segments, and of what does not shrink.
+    /// Bytes sent unencoded: of short segments, and of incompressible content.
     pub plain_bytes: u64,
-    /// Segments that the other half has asked for again.
+    /// Segments that the other half requested again.
     pub again_segments: u64,
-    /// Segments that this half has asked for again.
+    /// Segments that this half requested again.
     pub asked_segments: u64,
-    /// Bytes that went around the other half, both ways.
+    /// Bytes that bypassed the other half, both ways.
     pub bypassed_bytes: u64,
 }
 
 impl LatencySnapshot {
-    /// The mean, in microseconds; 0 if there was none.
+    /// Returns the mean, in microseconds; 0 if there was none.
     #[must_use]
     pub fn mean_us(&self) -> f64 {
         self.sum_us as f64 / self.count.max(1) as f64
@@ -327,13 +328,13 @@ impl LatencySnapshot {
 }
 
 impl TrafficSnapshot {
-    /// The share of the chunks that were looked up for which a reference stood, from 0 to 1.
+    /// Returns the share of the looked-up chunks that were replaced by references, from 0 to 1.
     #[must_use]
     pub fn hit_rate(&self) -> f64 {
         self.known_chunks as f64 / self.chunks.max(1) as f64
     }
 
-    /// Bytes of streams for each byte over the link, both ways.
+    /// Returns the bytes of streams for each byte over the link, both ways.
     #[must_use]
     pub fn ratio(&self) -> f64 {
         let link = self.link_in_bytes + self.link_out_bytes;
@@ -341,19 +342,19 @@ impl TrafficSnapshot {
     }
 }
 
-/// How long segments waited in this half.
+/// The time that segments waited in this half.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
 #[non_exhaustive]
 pub struct LatencySnapshot {
-    /// Segments, by upper bounds of .1, .25, .5, 1, 2.5 and so on up to 1000 ms; the last bucket has what is above.
+    /// Segments, by upper bounds of .1, .25, .5, 1, 2.5 and so on up to 1000 ms; the last bucket has the values above.
     pub buckets: Vec<u64>,
-    /// All of them.
+    /// The number of all.
     pub count: u64,
     /// The sum of their times, in microseconds.
     pub sum_us: u64,
 }
 
-/// A connection that is open.
+/// An open connection.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 #[non_exhaustive]
 pub struct ConnectionSnapshot {
@@ -361,13 +362,13 @@ pub struct ConnectionSnapshot {
     pub number: u64,
     /// The beginning of the name of the peer's key, or of its certificate's digest.
     pub peer: String,
-    /// Where it leads.
+    /// The target.
     pub target: String,
-    /// Since when, in seconds.
+    /// Its age, in seconds.
     pub open_s: u64,
     /// Its bytes.
     pub traffic: TrafficSnapshot,
-    /// How long its segments waited in this half.
+    /// The time that its segments waited in this half.
     pub latency: LatencySnapshot,
 }
 

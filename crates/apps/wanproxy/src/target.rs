@@ -1,10 +1,10 @@
-//! Targets: where a connection is to lead, and where it may.
+//! Targets: the destination of a connection, and the allowed destinations.
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::str::FromStr;
 
-/// Bytes of a name, at most.
+/// The most bytes of a name.
 const NAME_BYTES_MAX: usize = 253;
 
 /// A host.
@@ -23,13 +23,13 @@ pub struct Target {
 }
 
 impl Target {
-    /// The target of an address.
+    /// Returns the target of an address.
     #[must_use]
     pub fn of(address: SocketAddr) -> Self {
         Self { host: Host::Ip(address.ip()), port: address.port() }
     }
 
-    /// The target of a name or an address and a port; `None` if it is none.
+    /// Returns the target of a name or an address and a port; `None` if it is invalid.
     pub(crate) fn named(host: &str, port: u16) -> Option<Self> {
         if port == 0 {
             return None;
@@ -67,17 +67,18 @@ impl FromStr for Target {
         let parts = text.rsplit_once(':');
         let found = parts.and_then(|(host, port)| {
             let ip = host.strip_prefix('[').and_then(|host| host.strip_suffix(']'));
-            // An IPv6 address has brackets, so that its end is no port.
+            // An IPv6 address has brackets, so that its end is not taken for a port.
             if ip.is_none() && host.contains(':') {
                 return None;
             }
             Self::named(ip.unwrap_or(host), port.parse().ok()?)
         });
-        found.ok_or_else(|| format!("`{text}` is no target; expected HOST:PORT, or [IPV6]:PORT"))
+        found.ok_or_else(|| format!("`{text}` is not a target; expected HOST:PORT, or [IPV6]:PORT"))
     }
 }
 
-/// Targets that a server half connects to: a host and a port, either of which may be `*`; `*.NAME` is all below a name.
+/// Targets that a server half connects to: a host and a port, either of which may be `*`; `*.NAME` means everything
+/// below a name.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Allowed {
     host: String,
@@ -85,7 +86,7 @@ pub struct Allowed {
 }
 
 impl Allowed {
-    /// Is it one of these?
+    /// Returns whether the target is one of these.
     #[must_use]
     pub fn allows(&self, target: &Target) -> bool {
         if self.port.is_some_and(|port| port != target.port) {
@@ -106,8 +107,9 @@ impl FromStr for Allowed {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let refuse =
-            || format!("`{text}` is no pattern of targets; expected HOST:PORT, *.NAME:PORT or *:*");
+        let refuse = || {
+            format!("`{text}` is not a pattern of targets; expected HOST:PORT, *.NAME:PORT or *:*")
+        };
         let (host, port) = text.rsplit_once(':').ok_or_else(refuse)?;
         let port = match port {
             "*" => None,

@@ -1,4 +1,4 @@
-//! A peer that has the key and does what it must not.
+//! A peer that has the key and violates the protocol.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -18,7 +18,7 @@ use crate::{Limits, Proxy, Security, ServerConfig, SharedKey, Target};
 
 const ANY: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 0);
 
-/// A server half before a target that says what it gets, and a runtime for its peer.
+/// A server half before a target that reports its input, and a runtime for its peer.
 struct Bench {
     server: Proxy,
     seal: ClientSeal,
@@ -74,7 +74,7 @@ impl Bench {
         })
     }
 
-    /// A connection to the target.
+    /// Opens a connection to the target.
     fn opened(&self) -> (WireReader, WireWriter, TcpStream) {
         let (mut reader, writer) = self.sealed();
         let answer = self.runtime.block_on(async {
@@ -85,7 +85,7 @@ impl Bench {
         (reader, writer, self.target.accept().unwrap().0)
     }
 
-    /// Why the server half has ended a connection, the next one after this many.
+    /// Returns why the server half has ended a connection, the next one after this many.
     fn end(&self, before: u64) -> String {
         let begun = Instant::now();
         while self.server.snapshot().reset == before {
@@ -95,14 +95,14 @@ impl Bench {
         self.server.snapshot().last_error.unwrap()
     }
 
-    /// Says these after the connection is open; the target must see a reset.
+    /// Sends these messages after the connection is open; the target must see a reset.
     #[track_caller]
     fn assert_refused(&self, messages: &[Message], why: &str) {
         let before = self.server.snapshot().reset;
         let (_reader, writer, mut target) = self.opened();
         self.runtime.block_on(async {
             for message in messages {
-                // It may have ended by now.
+                // It may already have ended.
                 let _ = writer.put(message).await;
             }
         });
@@ -136,7 +136,7 @@ fn a_frame_that_promises_too_much_is_refused_before_it_takes_memory() {
     let there = cache();
     let mut sender = LiveSender::new(there, Owner::of(b"any"), LiveOptions::default()).unwrap();
     let mut segment = sender.send(&[0; 200_000]).unwrap();
-    // The varint after the digest says how many bytes the steps are; the next how many are new.
+    // The varint after the digest has the bytes of the steps; the next has the number of new ones.
     let at = 20 + 1;
     assert_eq!(segment.body[at..at + 3], [0xc0, 0x9a, 0x0c]);
     segment.body.splice(at..at + 3, [0xff, 0xff, 0xff, 0x7f]);

@@ -12,18 +12,18 @@ use tokio::time::timeout;
 use crate::sealed::{RECORD_BYTES_MAX, SealedReader, SealedWriter};
 use crate::{Error, Result};
 
-/// Bytes of a buffer that an idle connection keeps.
+/// The bytes of the buffer that an idle connection keeps.
 const KEPT_BYTES: usize = 32 << 10;
 
-/// Reads messages.
+/// A reader of messages.
 pub(crate) struct WireReader {
     sealed: SealedReader,
     buffer: Vec<u8>,
-    /// Bytes of the buffer that were read already.
+    /// The bytes of the buffer that were already read.
     used: usize,
-    /// Bytes of messages that came.
+    /// The bytes of messages received.
     pub(crate) bytes: Arc<AtomicU64>,
-    /// All bytes that came: a long message takes its time on a slow link, and the other half is there meanwhile.
+    /// All bytes received: a long message takes its time on a slow link, and the other half is alive during that.
     pub(crate) heard: Arc<AtomicU64>,
 }
 
@@ -33,7 +33,7 @@ impl WireReader {
         Self { sealed, buffer: Vec::new(), used: 0, bytes, heard }
     }
 
-    /// The next message; `None` at the end.
+    /// Returns the next message; `None` at the end.
     pub(crate) async fn next(&mut self) -> Result<Option<Message>> {
         loop {
             let found = Message::decode(&self.buffer[self.used..]);
@@ -44,7 +44,7 @@ impl WireReader {
                 return Ok(Some(message));
             }
             self.forget_used();
-            // A message that is longer was refused by its head.
+            // The head of a longer message was rejected.
             debug_assert!(self.buffer.len() <= LIVE_BODY_BYTES_MAX + RECORD_BYTES_MAX);
             let read = self.sealed.read(&mut self.buffer).await.map_err(Error::Link)?;
             self.heard.fetch_add(read as u64, Relaxed);
@@ -69,38 +69,38 @@ impl WireReader {
     }
 }
 
-/// Writes messages, of all loops of a connection.
+/// A writer of messages, for all loops of a connection.
 pub(crate) struct WireWriter {
     sealed: Mutex<Sealing>,
     timeout: Duration,
-    /// Bytes of messages that went out.
+    /// The bytes of messages sent.
     pub(crate) bytes: Arc<AtomicU64>,
 }
 
 /// A writer, and whether it has stopped within a message.
 struct Sealing {
     writer: SealedWriter,
-    /// Whatever came next would be taken for the rest of that message.
+    /// Whether the next bytes would be taken for the rest of that message.
     is_torn: bool,
 }
 
 impl WireWriter {
-    /// A writer that waits that long for each record to leave.
+    /// Creates a writer that waits that long for each record to be sent.
     pub(crate) fn new(writer: SealedWriter, timeout: Duration) -> Self {
         let sealed = Mutex::new(Sealing { writer, is_torn: false });
         Self { sealed, timeout, bytes: Arc::default() }
     }
 
-    /// Writes a message at once.
+    /// Writes a message immediately.
     ///
     /// # Errors
-    /// A link that fails, or takes nothing. After that, or if this was not waited for, no other message goes out.
+    /// A link that fails, or accepts nothing. After that, or after a cancellation, no other message is sent.
     pub(crate) async fn put(&self, message: &Message) -> Result<()> {
         let sealing = self.sealed.lock().await;
         self.put_by(sealing, message).await
     }
 
-    /// Says that this half is there, unless a message is going out that says so.
+    /// Pings the other half, unless a message is being sent, which has the same effect.
     pub(crate) async fn ping(&self) -> Result<()> {
         match self.sealed.try_lock() {
             Ok(sealing) => self.put_by(sealing, &Message::of(MessageKind::Ping, &[])).await,
@@ -133,12 +133,12 @@ impl WireWriter {
         Error::Timeout { what: "the other half took nothing", after: self.timeout }
     }
 
-    /// Writes a message that is of no segment.
+    /// Writes a message without a segment.
     pub(crate) async fn say(&self, kind: MessageKind, body: &[u8]) -> Result<()> {
         self.put(&Message::of(kind, body)).await
     }
 
-    /// Says that no more comes.
+    /// Sends the end.
     pub(crate) async fn shutdown(&self) -> Result<()> {
         let mut sealing = self.sealed.lock().await;
         let shut = timeout(self.timeout, sealing.writer.shutdown()).await;
@@ -164,14 +164,14 @@ mod tests {
         (here.unwrap(), there.unwrap())
     }
 
-    /// The rest of a message that was given up would be made of what comes next.
+    /// The next bytes would be taken for the rest of an abandoned message.
     #[tokio::test]
     async fn nothing_goes_out_after_a_message_that_did_not_go_out_whole() {
         let (here, there) = sealed().await;
         let writer = WireWriter::new(here.writer, Duration::from_secs(60));
         let message = Message::of(MessageKind::Plain, &vec![7; 1 << 20]);
         let mut whole = 0;
-        // Nobody reads, so the sockets are full at some time.
+        // Without a reader, the sockets fill up.
         while timeout(Duration::from_millis(200), writer.put(&message)).await.is_ok() {
             whole += 1;
         }

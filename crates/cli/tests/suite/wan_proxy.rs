@@ -321,10 +321,10 @@ fn what_cannot_work_is_refused_before_a_cache_is_made() {
 1 | wan proxy client --listen 0.0.0.0:0 --peer localhost:1 --cache c --key key | can be reached from other machines
 1 | wan proxy client --listen 127.0.0.1:0 --peer localhost:1 --cache c --key key --bypass | --bypass needs --target
 1 | wan proxy client --listen 127.0.0.1:0 --peer localhost:1 --cache c --key key --window 9MiB | window_bytes
-2 | wan proxy client --listen 127.0.0.1:0 --peer localhost --cache c --key key | is no target
+2 | wan proxy client --listen 127.0.0.1:0 --peer localhost --cache c --key key | is not a target
 2 | wan proxy client --listen 127.0.0.1:0 --peer localhost:1 --cache c --tls-cert x | --tls-key
 2 | wan proxy server --listen 127.0.0.1:0 --cache c --key key | --target
-2 | wan proxy server --listen 127.0.0.1:0 --cache c --key key --allow x | is no pattern
+2 | wan proxy server --listen 127.0.0.1:0 --cache c --key key --allow x | is not a pattern
 1 | wan proxy server --listen 127.0.0.1:0 --cache c --key text --target localhost:1 | this secret
 1 | wan proxy server --listen 127.0.0.1:0 --cache c --key key --target localhost:1 --connections 0 | expected 1 to
 ",

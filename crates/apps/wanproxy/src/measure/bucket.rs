@@ -1,6 +1,6 @@
-//! A slow link on loopback: a relay that lets bytes through as a token bucket allows, each direction by its own.
+//! A slow link on loopback: a relay that limits bytes with a token bucket for each direction.
 //!
-//! It limits the streams of bytes and not packets: headers, and the time that a real link takes, are not there.
+//! It limits the streams of bytes and not packets: it does not simulate headers, nor the latency of a real link.
 
 use std::fmt;
 use std::io::{self, Read, Write};
@@ -15,17 +15,17 @@ use super::LOOPBACK;
 use super::serving::Serving;
 use crate::Result;
 
-/// Bytes that go at once when the link was idle.
+/// The number of bytes sent immediately after the link was idle.
 const BURST_BYTES: u64 = 16 << 10;
 
-/// Bytes that are let through at a time.
+/// The number of bytes passed at a time.
 const PART_BYTES: usize = 4 << 10;
 
-/// Bits a second, at least and at most.
+/// The least and the most bits per second.
 const RATE_MIN: u64 = 8_000;
 const RATE_MAX: u64 = 100_000_000_000;
 
-/// Units of a rate as `tc` writes them, in bits a second.
+/// Units of a rate as `tc` writes them, in bits per second.
 const UNITS: [(&str, u64); 4] =
     [("gbit", 1_000_000_000), ("mbit", 1_000_000), ("kbit", 1000), ("bit", 1)];
 
@@ -34,13 +34,13 @@ const UNITS: [(&str, u64); 4] =
 pub struct LinkRate(u64);
 
 impl LinkRate {
-    /// In bits a second.
+    /// Returns the rate in bits per second.
     #[must_use]
     pub fn bits_per_s(self) -> u64 {
         self.0
     }
 
-    /// How long that many bytes take.
+    /// Returns the time that the bytes take.
     pub(super) fn time_of(self, bytes: u64) -> Duration {
         let ns = u128::from(bytes) * 8 * 1_000_000_000 / u128::from(self.0);
         Duration::from_nanos(u64::try_from(ns).unwrap_or(u64::MAX))
@@ -69,7 +69,7 @@ impl fmt::Display for LinkRate {
     }
 }
 
-/// Tokens of one direction, as the time at which all bytes so far have gone.
+/// The tokens of one direction, as the time at which all bytes so far have been sent.
 #[derive(Debug)]
 struct Bucket {
     rate: LinkRate,
@@ -77,7 +77,7 @@ struct Bucket {
 }
 
 impl Bucket {
-    /// When these bytes may go, which come now.
+    /// Returns when these bytes, which arrive now, may be sent.
     fn admit(&mut self, now: Instant, bytes: u64) -> Instant {
         let full = now.checked_sub(self.rate.time_of(BURST_BYTES)).unwrap_or(now);
         self.free_at = self.free_at.max(full) + self.rate.time_of(bytes);
@@ -85,7 +85,7 @@ impl Bucket {
     }
 }
 
-/// Both directions of a link, whatever connections it has, and the bytes that went.
+/// Both directions of a link, shared by all its connections, and the bytes sent.
 #[derive(Debug)]
 struct Link {
     up: Mutex<Bucket>,
@@ -101,7 +101,7 @@ pub(super) struct SlowLink {
 }
 
 impl SlowLink {
-    /// Listens on loopback, and carries each connection to that address.
+    /// Listens on loopback, and forwards each connection to that address.
     pub(super) fn start(rate: LinkRate, to: SocketAddr) -> Result<Self> {
         let bucket = || Mutex::new(Bucket { rate, free_at: Instant::now() });
         let carried_bytes = Arc::new(AtomicU64::new(0));
@@ -110,12 +110,12 @@ impl SlowLink {
         Ok(Self { serving, carried_bytes })
     }
 
-    /// Where it listens.
+    /// Returns its address.
     pub(super) fn address(&self) -> SocketAddr {
         self.serving.address()
     }
 
-    /// Bytes that went so far, both ways.
+    /// Returns the bytes sent so far, both ways.
     pub(super) fn carried_bytes(&self) -> u64 {
         self.carried_bytes.load(Relaxed)
     }
@@ -132,11 +132,11 @@ impl Link {
         Ok(())
     }
 
-    /// One direction until its end, or until either socket fails, which ends both.
+    /// Moves one direction until its end, or until either socket fails, which ends both.
     fn pump(&self, (from, to): (&TcpStream, &TcpStream), bucket: &Mutex<Bucket>) {
         if self.try_pump((from, to), bucket).is_err() {
             for socket in [from, to] {
-                // It is closed already, or is now.
+                // It may already be closed.
                 let _ = socket.shutdown(Shutdown::Both);
             }
         }
@@ -158,7 +158,7 @@ impl Link {
             let goes_at = tokens.admit(now, read as u64);
             drop(tokens);
             thread::sleep(goes_at.saturating_duration_since(now));
-            // Counted before it goes: who has an answer finds all of it counted.
+            // Counted before it is sent: a receiver of an answer finds all of it counted.
             self.carried_bytes.fetch_add(read as u64, Relaxed);
             to.write_all(&part[..read])?;
         }
@@ -187,7 +187,7 @@ mod tests {
         let start = Instant::now();
         let mut bucket = Bucket { rate, free_at: start };
         let later = start + Duration::from_secs(100);
-        // 16 KiB at 1 byte a microsecond.
+        // 16 KiB at 1 byte per microsecond.
         assert_eq!(bucket.admit(later, BURST_BYTES), later);
         assert_eq!(bucket.admit(later, 5000), later + Duration::from_micros(5000));
         assert_eq!(bucket.admit(later, 1000), later + Duration::from_micros(6000));

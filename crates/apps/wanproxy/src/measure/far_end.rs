@@ -1,7 +1,7 @@
-//! The target of a measurement, at the far end of a link: it proves what came, or sends it back.
+//! The target of a measurement, at the far end of a link: it verifies the bytes received, or sends them back.
 //!
-//! A connection begins with 8 bytes that say which. A stream ends with its sender's end, and the answer is the BLAKE3
-//! of what came, so a stream that was cut off or changed is never taken for a whole one.
+//! A connection begins with 8 bytes that select which. A stream ends with its sender's end, and the answer is the
+//! BLAKE3 of the bytes received, so a stream that was cut off or changed is never mistaken for a whole one.
 
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
@@ -18,25 +18,25 @@ pub(super) const ECHO: &[u8; 8] = b"nwm echo";
 /// The beginning of a connection for a stream.
 const STREAM: &[u8; 8] = b"nwm strm";
 
-/// How long an end of a stream may be silent: at 100 kbit/s this is how long 7 MiB take that a socket has buffered.
+/// How long an end of a stream may be silent: at 100 kbit/s this is the time of 7 MiB that a socket has buffered.
 pub(super) const STREAM_TIMEOUT: Duration = Duration::from_secs(600);
 
-/// A target that answers measurements until it is dropped. It keeps nothing of what comes: a connection takes a thread
-/// and 64 KiB, and there are 64 at most.
+/// A target that answers measurements until it is dropped. It stores nothing: a connection takes a thread and 64 KiB,
+/// and there are 64 at most.
 #[derive(Debug)]
 pub struct FarEnd(Serving);
 
 impl FarEnd {
-    /// Listens. It has no password, so an address that other machines reach must be asked for.
+    /// Listens. It has no password, so an address that other machines reach must be requested explicitly.
     ///
     /// # Errors
-    /// An address that is taken, or that other machines reach without `is_public`.
+    /// An address in use, or one that other machines reach without `is_public`.
     pub fn start(listen: SocketAddr, is_public: bool) -> Result<Self> {
         check_private([listen].into_iter(), is_public)?;
         Serving::start(listen, |stream| answer(&stream)).map(Self)
     }
 
-    /// Where it listens.
+    /// Returns its address.
     #[must_use]
     pub fn address(&self) -> Address {
         Address { role: "target", address: self.0.address() }
@@ -69,7 +69,8 @@ fn set_timeouts(stream: &TcpStream) -> io::Result<()> {
     stream.set_write_timeout(Some(STREAM_TIMEOUT))
 }
 
-/// Sends a stream to a far end. The time from the connection's begin until the far end has proven all of it.
+/// Sends a stream to a far end. Returns the time from the connection's beginning until the far end has verified all of
+/// it.
 pub(super) fn send(to: SocketAddr, stream: &[u8]) -> io::Result<Duration> {
     let expected = blake3::hash(stream);
     let begun = Instant::now();
@@ -96,7 +97,7 @@ mod tests {
     fn a_stream_that_did_not_come_whole_is_found_out() {
         let far_end = FarEnd::start(LOOPBACK, false).unwrap();
         assert!(send(far_end.address().address, &[7; 300_000]).is_ok());
-        // One that drops the last byte of a stream.
+        // A far end that drops the last byte of a stream.
         let to = far_end.address().address;
         let cutter = Serving::start(LOOPBACK, move |mut stream| {
             let mut all = Vec::new();
@@ -116,7 +117,7 @@ mod tests {
         let mut stream = TcpStream::connect(far_end.address().address).unwrap();
         stream.write_all(b"GET / HTTP/1.1\r\n\r\n").unwrap();
         let mut answer = Vec::new();
-        // It closes with bytes that it has not read, which is a reset.
+        // It closes with unread bytes, which is a reset.
         let _ = stream.read_to_end(&mut answer);
         assert_eq!(answer, b"");
         let refused = FarEnd::start("0.0.0.0:0".parse().unwrap(), false).unwrap_err();

@@ -21,8 +21,8 @@ pub(super) struct Halves {
 }
 
 impl Halves {
-    /// Starts both with these caches, the client half's first. The client half reaches the server half at the address
-    /// that `link` makes of the server half's own.
+    /// Starts both with these caches, the client half's first. `link` maps the server half's address to the one that
+    /// the client half connects to.
     pub(super) fn start(
         caches: (Arc<Cache>, Arc<Cache>),
         (live, limits): (LiveOptions, Limits),
@@ -58,12 +58,12 @@ impl Halves {
         Ok(Self { client, server, entrance })
     }
 
-    /// Where programs come in.
+    /// Returns the address for programs.
     pub(super) fn entrance(&self) -> SocketAddr {
         self.entrance
     }
 
-    /// Ends both. Their figures, the client half's first.
+    /// Ends both. Returns their figures, the client half's first.
     pub(super) fn stop(self) -> Result<[Snapshot; 2]> {
         Ok([self.client.stop()?, self.server.stop()?])
     }

@@ -1,7 +1,7 @@
-//! What the proxy adds to a round trip: both halves on loopback in this process, between a program and a target that
-//! sends back what comes.
+//! Measures the time that the proxy adds to a round trip: both halves on loopback in this process, between a program
+//! and a target that sends back its input.
 //!
-//! The link is as fast as loopback. So this is the time of the halves alone, without what they save on a slow link.
+//! The link is as fast as loopback. So this is the time of the halves alone, without their savings on a slow link.
 
 use std::sync::Arc;
 
@@ -15,17 +15,17 @@ use super::trips::{REQUEST_BYTES_MAX, ROUND_TRIPS_MAX, RoundTrips, Trips, send_b
 use super::{LOOPBACK, check_count};
 use crate::{Error, Limits, Result};
 
-/// What is measured.
+/// The plan of a measurement.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct LatencyPlan {
-    /// Round trips that count. Default 1,000.
+    /// The number of round trips that count. Default 1,000.
     pub round_trips: usize,
-    /// Bytes of a request, which its answer has too. Default 100, which go as they are; from 512 on they are looked up
+    /// The bytes of a request, and of its answer. Default 100, which are sent unencoded; from 512 on they are looked up
     /// in the cache. Each request is new, and its answer is known.
     pub bytes: usize,
-    /// How streams are sent.
+    /// The options of streams.
     pub live: LiveOptions,
-    /// What the halves may take.
+    /// The limits of the halves.
     pub limits: Limits,
 }
 
@@ -36,13 +36,13 @@ impl Default for LatencyPlan {
     }
 }
 
-/// What was measured.
+/// The result of a measurement.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
 #[non_exhaustive]
 pub struct LatencyReport {
-    /// Round trips of each kind that count.
+    /// The number of round trips of each kind that count.
     pub round_trips: usize,
-    /// Bytes of a request.
+    /// The bytes of a request.
     pub bytes: usize,
     /// From the program to the target without the proxy.
     pub direct: RoundTrips,
@@ -50,17 +50,16 @@ pub struct LatencyReport {
     pub through: RoundTrips,
     /// The difference of these percentiles.
     pub added: RoundTrips,
-    /// Bytes of requests and answers that went over the link as they are; the rest was looked up in the cache.
+    /// The bytes of requests and answers sent unencoded over the link; the rest was looked up in the cache.
     pub plain_bytes: u64,
 }
 
-/// Measures round trips with and without both halves, whose caches these are: the client half's, then the server
-/// half's.
+/// Measures round trips with and without both halves. `caches` has the client half's cache, then the server half's.
 ///
-/// Costs the round trips, one after the other, twice; a thread for the target and for each of its connections.
+/// Costs twice the round trips, one after the other; a thread for the target and for each of its connections.
 ///
 /// # Errors
-/// Counts out of range, options that cannot work, no free port, a connection that fails.
+/// Counts out of range, invalid options, no free port, a connection that fails.
 pub fn measure_latency(
     caches: (Arc<Cache>, Arc<Cache>),
     plan: &LatencyPlan,

@@ -1,7 +1,8 @@
-//! What both halves save and cost on a slow link: streams and round trips with and without them, by turns.
+//! Measures the savings and costs of both halves on a slow link: streams and round trips with and without them, by
+//! turns.
 //!
-//! A run makes a new stream of records, and sends it and streams that repeat a share of it, each through the halves
-//! and directly. The halves know nothing of a run's new stream before, and have it when the others come.
+//! A run creates a new stream of records, and sends it and streams that repeat a share of it, each through the halves
+//! and directly. The halves do not know a run's new stream before, and have it for the other streams.
 
 use std::fs;
 use std::io;
@@ -22,33 +23,33 @@ use super::trips::{REQUEST_BYTES_MAX, ROUND_TRIPS_MAX, RoundTrips, Trips};
 use super::{LOOPBACK, check_count};
 use crate::{Error, Limits, Result};
 
-/// Bytes of a stream, at most: it is in memory, twice.
+/// The most bytes of a stream: it is in memory, twice.
 const STREAM_BYTES_MAX: usize = 1 << 30;
 
-/// Runs, and shares, at most.
+/// The most runs, and the most shares.
 const RUNS_MAX: usize = 1000;
 const SHARES_MAX: usize = 16;
 
-/// How long a stream may take directly, if the link's rate is known.
+/// The longest direct transfer of a stream, if the link's rate is known.
 const STREAM_TIME_MAX: Duration = Duration::from_secs(300);
 
-/// What is measured.
+/// The plan of a measurement.
 #[derive(Clone, PartialEq, Debug)]
 pub struct LinkPlan {
-    /// Runs. A figure is their median, with the least and the most. Default 5.
+    /// The number of runs. A figure is their median, with the least and the most. Default 5.
     pub runs: usize,
-    /// Bytes of each stream. Default 8 MiB.
+    /// The bytes of each stream. Default 8 MiB.
     pub stream_bytes: usize,
-    /// After the new stream of a run come streams that repeat these shares of it, each from 0 to 1. Default .5, .9
-    /// and 1.
+    /// The shares, each from 0 to 1, of the run's new stream that further streams repeat. Default .5, .9 and 1.
     pub redundancy: Vec<f64>,
-    /// Round trips of a run that count. Default 200.
+    /// The number of round trips of a run that count. Default 200.
     pub round_trips: usize,
-    /// Bytes of a request, which its answer has too. Default 100.
+    /// The bytes of a request, and of its answer. Default 100.
     pub request_bytes: usize,
-    /// The link's rate, if it is known: it is in the report, and streams that take too long are refused.
+    /// The link's rate, if known: it is in the report, and streams that take too long are rejected.
     pub rate: Option<LinkRate>,
-    /// Streams of the same seed are the same, and known to halves that have carried them. Default 1.
+    /// The seed of the streams. Streams of the same seed are equal, and known to halves that have transferred them.
+    /// Default 1.
     pub seed: u64,
 }
 
@@ -66,43 +67,43 @@ impl Default for LinkPlan {
     }
 }
 
-/// Both ways to a [`FarEnd`].
+/// Both connections to a [`FarEnd`].
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct LinkEnds {
     /// The far end itself, over the link.
     pub direct: SocketAddr,
     /// The client half's forward, whose server half has the far end as its target.
     pub through: SocketAddr,
-    /// This machine's network device of the link, whose bytes are counted; without one they are not known.
+    /// This machine's network device of the link, whose bytes are counted; without one they are unknown.
     pub device: Option<String>,
 }
 
-/// What the link is.
+/// The kind of the link.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum LinkKind {
-    /// A network, between addresses that were given.
+    /// A network, between addresses given by the caller.
     Network,
     /// A token bucket in this process, on loopback: it limits streams and not packets.
     TokenBucket,
 }
 
-/// What was measured.
+/// The result of a measurement.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 #[non_exhaustive]
 pub struct LinkReport {
-    /// What the link is.
+    /// The kind of the link.
     pub link: LinkKind,
-    /// The rate that was stated for it, each way.
+    /// The stated rate, each way.
     pub rate_bits_per_s: Option<u64>,
-    /// Runs of each figure.
+    /// The number of runs of each figure.
     pub runs: usize,
-    /// The plan's seed, by which the same streams are made again.
+    /// The plan's seed, which reproduces the streams.
     pub seed: u64,
-    /// Bytes of each stream.
+    /// The bytes of each stream.
     pub stream_bytes: usize,
-    /// Streams repeat others in pieces of this many bytes.
+    /// The length of the pieces in which streams repeat others.
     pub piece_bytes: usize,
     /// First the new stream, then those that repeat it.
     pub streams: Vec<StreamReport>,
@@ -114,15 +115,15 @@ pub struct LinkReport {
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
 #[non_exhaustive]
 pub struct StreamReport {
-    /// The share of it that the halves had carried before; 0 for the new stream.
+    /// The share of it that the halves had transferred before; 0 for the new stream.
     pub redundancy: f64,
-    /// Its bytes over the time from the connection's begin until the far end has proven it, without the halves.
+    /// Its bytes over the time from the connection's beginning until the far end has verified it, without the halves.
     pub direct_bytes_per_s: Spread,
     /// The same through both halves.
     pub through_bytes_per_s: Spread,
-    /// How many times as much as directly went through the halves in a second, run by run.
+    /// The ratio of the throughput through the halves to the direct throughput, run by run.
     pub improvement: Spread,
-    /// Bytes over the link for it without the halves, both ways. Of a network with headers and acknowledgements.
+    /// Bytes over the link for it without the halves, both ways. For a network with headers and acknowledgements.
     pub direct_link_bytes: Option<Spread>,
     /// The same through both halves.
     pub through_link_bytes: Option<Spread>,
@@ -132,9 +133,9 @@ pub struct StreamReport {
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
 #[non_exhaustive]
 pub struct TripsReport {
-    /// Those of a run that count.
+    /// The number of those of a run that count.
     pub count: usize,
-    /// Bytes of a request, and of its answer.
+    /// The bytes of a request, and of its answer.
     pub request_bytes: usize,
     /// To the far end itself.
     pub direct: TripSpread,
@@ -146,10 +147,10 @@ pub struct TripsReport {
 
 /// Measures a link between two machines or namespaces, where both halves and a [`FarEnd`] run.
 ///
-/// Costs the streams and round trips of each run twice, one after the other; memory for two streams.
+/// Costs twice the streams and round trips of each run, one after the other; memory for two streams.
 ///
 /// # Errors
-/// A plan that cannot work, a connection that fails, a stream or an answer that is not what was sent.
+/// An invalid plan, a connection that fails, a stream or an answer that differs from the one sent.
 pub fn measure_link(ends: &LinkEnds, plan: &LinkPlan) -> Result<LinkReport> {
     plan.validate()?;
     let count = || ends.device.as_deref().map(device_bytes).transpose();
@@ -157,10 +158,10 @@ pub fn measure_link(ends: &LinkEnds, plan: &LinkPlan) -> Result<LinkReport> {
     ways.measure(LinkKind::Network, plan)
 }
 
-/// Measures both halves in this process, whose caches these are, the client half's first, over a link of that rate on
-/// loopback.
+/// Measures both halves in this process over a link of that rate on loopback. `caches` has the client half's cache,
+/// then the server half's.
 ///
-/// Costs as [`measure_link`], and threads for the halves, the link and the far end.
+/// Costs as much as [`measure_link`], and threads for the halves, the link and the far end.
 ///
 /// # Errors
 /// As [`measure_link`]; no free port.
@@ -214,7 +215,7 @@ impl LinkPlan {
     }
 }
 
-/// Bytes that a network device has sent and received, as the kernel tells this process's namespace.
+/// Returns the bytes that a network device has sent and received, as the kernel reports to this process's namespace.
 fn device_bytes(device: &str) -> io::Result<u64> {
     let text = fs::read_to_string("/proc/self/net/dev")?;
     let refuse =
@@ -226,11 +227,11 @@ fn device_bytes_in(text: &str, device: &str) -> Option<u64> {
     let named = text.lines().filter_map(|line| line.trim_start().split_once(':'));
     let (_, figures) = named.into_iter().find(|(name, _)| *name == device)?;
     let figures: Vec<u64> = figures.split_whitespace().map_while(|it| it.parse().ok()).collect();
-    // Eight figures of what was received, then those of what was sent; bytes are the first of both.
+    // Eight figures of received data, then those of sent data; bytes are the first of both.
     Some(figures.first()? + figures.get(8)?)
 }
 
-/// Both ways to the far end, and how the bytes over the link are counted.
+/// Both connections to the far end, and the counter of bytes over the link.
 struct Ways<'a> {
     direct: SocketAddr,
     through: SocketAddr,
@@ -290,7 +291,7 @@ impl Ways<'_> {
         Ok(())
     }
 
-    /// Both ways, each first by turns, so that what else the machine does affects both.
+    /// Measures both ways, each first by turns, so that other load of the machine affects both.
     fn each_way<T>(
         &self,
         run: usize,

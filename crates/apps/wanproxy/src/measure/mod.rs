@@ -1,13 +1,13 @@
-//! What both halves save and cost: bandwidth and round trips with and without them.
+//! Measures the savings and costs of both halves: bandwidth and round trips with and without them.
 //!
 //! | file | |
 //! |---|---|
 //! | `latency` | round trips on loopback |
 //! | `link` | streams and round trips over a slow link |
-//! | `far_end` | the target of both, which proves what came |
+//! | `far_end` | the target of both, which verifies its input |
 //! | `bucket` | a slow link on loopback |
 //! | `records` | streams that repeat a stated share of earlier ones |
-//! | `trips`, `halves`, `serving`, `spread` | what these share |
+//! | `trips`, `halves`, `serving`, `spread` | their shared parts |
 
 mod bucket;
 mod far_end;
@@ -33,10 +33,10 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use crate::{Error, Result};
 
-/// Any free port of this machine alone.
+/// Any free port of this machine only.
 const LOOPBACK: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
 
-/// Refuses a count that is out of its range, which begins at 1.
+/// Rejects a count that is out of its range, which begins at 1.
 fn check_count(field: &'static str, found: usize, most: usize) -> Result<()> {
     if (1..=most).contains(&found) {
         return Ok(());

@@ -1,14 +1,14 @@
-//! Streams of records as a dump of a database has them, and streams that repeat a stated share of another.
+//! Streams of records, similar to a dump of a database, and streams that repeat a stated share of another.
 //!
-//! A record has 32 bytes that nothing repeats, as hexadecimal digits, and words that all records have. So a new stream
-//! shrinks by compression alone, and how much is measured too.
+//! A record has 32 unique bytes, as hexadecimal digits, and words that all records have. So a new stream shrinks by
+//! compression alone, and that is measured too.
 
 use std::io::Write;
 
-/// Streams repeat others in pieces of this many bytes, some chunks each.
+/// The length of the pieces in which streams repeat others, some chunks each.
 pub(super) const PIECE_BYTES: usize = 32 << 10;
 
-/// That many bytes of records, all others with another seed.
+/// Returns that many bytes of records, all different with another seed.
 pub(super) fn records(bytes: usize, seed: [u64; 3]) -> Vec<u8> {
     let mut hasher = blake3::Hasher::new();
     seed.iter().for_each(|word| {
@@ -28,7 +28,8 @@ pub(super) fn records(bytes: usize, seed: [u64; 3]) -> Vec<u8> {
     text
 }
 
-/// As long as `base`: of its pieces this share, from 0 to 1, spread evenly, and records of this seed for the others.
+/// Returns a stream as long as `base`: this share of its pieces, from 0 to 1, spread evenly, and records of this seed
+/// for the others.
 pub(super) fn repeating(base: &[u8], share: f64, seed: [u64; 3]) -> Vec<u8> {
     let mut stream = records(base.len(), seed);
     let pieces = stream.chunks_mut(PIECE_BYTES).zip(base.chunks(PIECE_BYTES));

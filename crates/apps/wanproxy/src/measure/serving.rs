@@ -1,4 +1,4 @@
-//! A socket that is served by a thread for each connection: what a measurement connects to.
+//! A socket that is served by a thread for each connection: the target of a measurement.
 
 use std::io;
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -9,13 +9,13 @@ use std::time::Duration;
 
 use crate::{Error, Result};
 
-/// Connections at a time. More are closed at once.
+/// Concurrent connections. More are closed immediately.
 const CONNECTIONS_MAX: usize = 64;
 
-/// How long to wait after a connection that cannot be accepted, for lack of files or memory.
+/// The waiting time after a connection that cannot be accepted, for lack of files or memory.
 const AFTER_FAILURE: Duration = Duration::from_millis(50);
 
-/// Accepts connections until it is dropped. Those that are open then go on.
+/// Accepts connections until it is dropped. Open connections continue then.
 #[derive(Debug)]
 pub(super) struct Serving {
     address: SocketAddr,
@@ -23,8 +23,8 @@ pub(super) struct Serving {
 }
 
 impl Serving {
-    /// Listens, and answers each connection on a thread of its own. An answer that fails closes its connection, so
-    /// the other end sees it.
+    /// Listens, and answers each connection on a separate thread. An answer that fails closes its connection, so the
+    /// other end sees it.
     pub(super) fn start<F>(address: SocketAddr, answer: F) -> Result<Self>
     where
         F: Fn(TcpStream) -> io::Result<()> + Send + Sync + 'static,
@@ -38,7 +38,7 @@ impl Serving {
         Ok(Self { address, stop })
     }
 
-    /// Where it listens.
+    /// Returns its address.
     pub(super) fn address(&self) -> SocketAddr {
         self.address
     }
@@ -54,7 +54,7 @@ where
             return;
         }
         match accepted {
-            // Each connection that is open holds the answer once.
+            // Each open connection holds the answer once.
             Ok(_) if Arc::strong_count(answer) > CONNECTIONS_MAX => {}
             Ok((stream, _)) => {
                 let answer = Arc::clone(answer);

@@ -8,7 +8,7 @@ use super::trips::RoundTrips;
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
 #[non_exhaustive]
 pub struct Spread {
-    /// The run in the middle; of an even number of runs the mean of the two there.
+    /// The run in the middle; for an even number of runs, the mean of the two in the middle.
     pub median: f64,
     /// The least of all runs.
     pub min: f64,
@@ -17,7 +17,7 @@ pub struct Spread {
 }
 
 impl Spread {
-    /// Of these runs; `None` without any.
+    /// Computes it from these runs; `None` without any.
     pub(super) fn of(runs: impl IntoIterator<Item = f64>) -> Option<Self> {
         let mut runs: Vec<f64> = runs.into_iter().collect();
         runs.sort_unstable_by(f64::total_cmp);

@@ -7,20 +7,20 @@ use std::time::{Duration, Instant};
 
 use serde::Serialize;
 
-/// Round trips before those that count: sockets, caches and threads are there then.
+/// Round trips before those that count: they set up sockets, caches and threads.
 const WARM_UP: usize = 20;
 
-/// How long a round trip may take.
+/// The longest time of a round trip.
 const ROUND_TRIP_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Round trips, at most, and bytes of each, at most.
+/// The most round trips, and the most bytes of each.
 pub(super) const ROUND_TRIPS_MAX: usize = 10_000_000;
 pub(super) const REQUEST_BYTES_MAX: usize = 16 << 20;
 
-/// Requests that any socket's buffer takes.
+/// The length of requests that fit any socket's buffer.
 const SHORT_BYTES: usize = 64 << 10;
 
-/// How long round trips took, in microseconds.
+/// The durations of round trips, in microseconds.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
 #[non_exhaustive]
 pub struct RoundTrips {
@@ -36,7 +36,7 @@ impl RoundTrips {
         Self { p50_us: percentile_us(&times, 50), p99_us: percentile_us(&times, 99) }
     }
 
-    /// What these take longer than others, percentile by percentile.
+    /// Returns the differences of the percentiles.
     pub(super) fn less(self, other: Self) -> Self {
         Self { p50_us: self.p50_us - other.p50_us, p99_us: self.p99_us - other.p99_us }
     }
@@ -45,18 +45,18 @@ impl RoundTrips {
 /// The round trips of a connection.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Trips {
-    /// Those that count.
+    /// The number of those that count.
     pub(super) count: usize,
-    /// Bytes of each request.
+    /// The bytes of each request.
     pub(super) bytes: usize,
-    /// What the connection begins with, and no answer is to.
+    /// The beginning of the connection, which gets no answer.
     pub(super) hello: &'static [u8],
-    /// A seed and a run. Requests of others are others, so that each is new to the caches.
+    /// A seed and a run. They make requests unique, so that each is new to the caches.
     pub(super) salt: [u64; 2],
 }
 
 impl Trips {
-    /// Does them over a new connection, to what sends back what comes.
+    /// Does them over a new connection, to a target that sends back its input.
     pub(super) fn run(self, to: SocketAddr) -> io::Result<RoundTrips> {
         let stream = TcpStream::connect(to)?;
         stream.set_nodelay(true)?;
@@ -80,7 +80,7 @@ impl Trips {
     }
 }
 
-/// Sends back what comes until the other end has no more.
+/// Sends back all input until the other end closes.
 pub(super) fn send_back(mut stream: &TcpStream) -> io::Result<()> {
     let mut part = vec![0; 64 << 10];
     loop {
@@ -91,7 +91,7 @@ pub(super) fn send_back(mut stream: &TcpStream) -> io::Result<()> {
     }
 }
 
-/// Sends a request and reads as much, both at once: a long request fills the sockets on its way back.
+/// Sends a request and concurrently reads as many bytes: a long request fills the sockets on its way back.
 fn round_trip(stream: &TcpStream, request: &[u8]) -> io::Result<Vec<u8>> {
     let (mut reader, mut writer) = (stream, stream);
     let mut answer = vec![0; request.len()];
@@ -109,7 +109,7 @@ fn round_trip(stream: &TcpStream, request: &[u8]) -> io::Result<Vec<u8>> {
     Ok(answer)
 }
 
-/// Text that is new in each round of each run.
+/// Returns text that is new in each round of each run.
 fn request([seed, run]: [u64; 2], round: usize, bytes: usize) -> Vec<u8> {
     let mut text = Vec::with_capacity(bytes + 32);
     let mut line = 0_usize;
@@ -122,7 +122,7 @@ fn request([seed, run]: [u64; 2], round: usize, bytes: usize) -> Vec<u8> {
     text
 }
 
-/// The time that this many of 100 did not exceed, of times in order.
+/// Returns the time that this many of 100 did not exceed, of sorted times.
 fn percentile_us(times: &[Duration], percent: usize) -> f64 {
     let rank = (times.len() * percent).div_ceil(100).max(1);
     times.get(rank - 1).map_or(0.0, |time| time.as_secs_f64() * 1e6)

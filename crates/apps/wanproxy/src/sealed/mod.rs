@@ -14,33 +14,33 @@ pub(crate) use tls::{TlsClient, TlsServer};
 use crate::Result;
 use crate::key::SharedKey;
 
-/// Bytes that are read from the link at once, at most; a record has no more.
+/// The most bytes read from the link at a time; a record has no more.
 pub(crate) const RECORD_BYTES_MAX: usize = 16 << 10;
 
-/// A connection to a peer that has shown who it is.
+/// A connection to an authenticated peer.
 pub(crate) struct Sealed {
     pub(crate) reader: SealedReader,
     pub(crate) writer: SealedWriter,
-    /// Whose all that goes over it is.
+    /// The owner of all content transferred over it.
     pub(crate) owner: Owner,
-    /// The peer, for figures and messages.
+    /// The peer's name, for figures and messages.
     pub(crate) peer: String,
 }
 
-/// What comes from the peer.
+/// The receiving side.
 pub(crate) enum SealedReader {
     Noise(noise::NoiseReader),
     Tls(tls::TlsReader),
 }
 
-/// What goes to the peer.
+/// The sending side.
 pub(crate) enum SealedWriter {
     Noise(noise::NoiseWriter),
     Tls(tls::TlsWriter),
 }
 
 impl SealedReader {
-    /// Appends some bytes, at most [`RECORD_BYTES_MAX`]; 0 at the end.
+    /// Appends some bytes, at most [`RECORD_BYTES_MAX`]; returns 0 at the end.
     pub(crate) async fn read(&mut self, out: &mut Vec<u8>) -> io::Result<usize> {
         match self {
             Self::Noise(reader) => reader.read(out).await,
@@ -50,7 +50,7 @@ impl SealedReader {
 }
 
 impl SealedWriter {
-    /// Writes all of it. May not be cancelled and then called again.
+    /// Writes all bytes. Must not be called again after a cancellation.
     pub(crate) async fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
         match self {
             Self::Noise(writer) => writer.write(bytes).await,
@@ -58,7 +58,7 @@ impl SealedWriter {
         }
     }
 
-    /// Says that no more comes.
+    /// Sends the end.
     pub(crate) async fn shutdown(&mut self) -> io::Result<()> {
         match self {
             Self::Noise(writer) => writer.shutdown().await,
@@ -67,7 +67,7 @@ impl SealedWriter {
     }
 }
 
-/// How a client half shows who it is, and knows the server half.
+/// A client half's authentication of itself and of the server half.
 #[derive(Debug)]
 pub(crate) enum ClientSeal {
     Key(SharedKey),
@@ -75,7 +75,7 @@ pub(crate) enum ClientSeal {
 }
 
 impl ClientSeal {
-    /// Does the handshake of the side that has connected.
+    /// Does the handshake of the connecting side.
     pub(crate) async fn seal(&self, stream: TcpStream) -> Result<Sealed> {
         match self {
             Self::Key(key) => noise::initiate(stream, key).await,
@@ -84,7 +84,7 @@ impl ClientSeal {
     }
 }
 
-/// How a server half knows its peers.
+/// A server half's authentication of its peers.
 #[derive(Debug)]
 pub(crate) enum ServerSeal {
     Keys(Vec<SharedKey>),
@@ -92,8 +92,7 @@ pub(crate) enum ServerSeal {
 }
 
 impl ServerSeal {
-    /// Does the handshake of the side that was connected to. With a key the peer has shown that it has it only when it
-    /// sends its first message.
+    /// Does the handshake of the accepting side. With a key, the peer's first message proves that it has the key.
     pub(crate) async fn seal(&self, stream: TcpStream) -> Result<Sealed> {
         match self {
             Self::Keys(keys) => noise::respond(stream, keys).await,

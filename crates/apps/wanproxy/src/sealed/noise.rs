@@ -1,4 +1,4 @@
-//! A shared key: the handshake `NNpsk0` of the Noise protocol, and records that each have a tag.
+//! A shared key: the handshake `NNpsk0` of the Noise protocol, and records with a tag each.
 //!
 //! ```text
 //!   client   "NDXP" version, key's name (16), message 1 (48) --->
@@ -6,10 +6,10 @@
 //!   both     bytes (2), sealed bytes and their tag (16) ...
 //! ```
 //!
-//! Each message of the handshake has a new public key and is sealed with what the shared key and both of these give: a
-//! challenge to the other side. Who records all of it and gets the key later reads nothing. The first 21 bytes are part
-//! of what both sides prove. Somebody who repeats an old message 1 gets an answer and cannot go on, so the server
-//! believes in its client with the first record.
+//! Each message of the handshake has a new public key and is sealed with a secret derived from the shared key and both
+//! of these: a challenge to the other side. An attacker who records everything and later gets the key can read nothing.
+//! Both sides authenticate the first 21 bytes. An attacker who repeats an old message 1 gets an answer but cannot
+//! continue, so the server trusts its client only after the first record.
 
 use std::io::{self, ErrorKind};
 use std::sync::Arc;
@@ -30,16 +30,16 @@ const PATTERN: &str = "Noise_NNpsk0_25519_ChaChaPoly_BLAKE2s";
 const GREETING: [u8; GREETING_BYTES] = *b"NDXP\x01";
 const GREETING_BYTES: usize = 5;
 
-/// Bytes of either message: a public key and a tag.
+/// The bytes of either message: a public key and a tag.
 const MESSAGE_BYTES: usize = 48;
 
 /// Bytes of a tag.
 const TAG_BYTES: usize = 16;
 
-/// What the client sends first, without the message.
+/// The bytes that the client sends before its message.
 type Prologue = [u8; GREETING_BYTES + NAME_BYTES];
 
-/// Begins the handshake, as the side that has connected.
+/// Begins the handshake, as the connecting side.
 pub(super) async fn initiate(mut stream: TcpStream, key: &SharedKey) -> Result<Sealed> {
     let prologue = prologue_of(key);
     let mut state = builder(key, &prologue).and_then(Builder::build_initiator).map_err(noise)?;
@@ -53,9 +53,9 @@ pub(super) async fn initiate(mut stream: TcpStream, key: &SharedKey) -> Result<S
     sealed(stream, state, key)
 }
 
-/// Answers a handshake, as the side that was connected to.
+/// Answers a handshake, as the accepting side.
 pub(super) async fn respond(mut stream: TcpStream, keys: &[SharedKey]) -> Result<Sealed> {
-    // Who has another version is told ours.
+    // A peer of another version is told this half's version.
     if let Err(error) = read_greeting(&mut stream).await {
         let _ = stream.write_all(&GREETING).await;
         return Err(error);
@@ -133,7 +133,7 @@ fn sealed(stream: TcpStream, state: HandshakeState, key: &SharedKey) -> Result<S
     })
 }
 
-/// Opens records.
+/// A reader of records.
 pub(crate) struct NoiseReader {
     from: BufReader<OwnedReadHalf>,
     state: Arc<StatelessTransportState>,
@@ -143,7 +143,7 @@ pub(crate) struct NoiseReader {
 
 impl NoiseReader {
     pub(super) async fn read(&mut self, out: &mut Vec<u8>) -> io::Result<usize> {
-        // Between two records an end is one; what it cuts off is for the messages in them to tell.
+        // Between two records an end is valid; the messages in them show whether it cuts something off.
         if self.from.buffer().is_empty()
             && tokio::io::AsyncBufReadExt::fill_buf(&mut self.from).await?.is_empty()
         {
@@ -170,7 +170,7 @@ impl NoiseReader {
     }
 }
 
-/// Seals records.
+/// A writer of records.
 pub(crate) struct NoiseWriter {
     to: OwnedWriteHalf,
     state: Arc<StatelessTransportState>,

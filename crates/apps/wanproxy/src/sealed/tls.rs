@@ -1,4 +1,4 @@
-//! Certificates: TLS 1.3 where each side shows one, and takes only those of the authorities that it was given.
+//! Certificates: TLS 1.3 in which each side shows one, and accepts only those of its given authorities.
 
 use std::fmt;
 use std::fs;
@@ -21,17 +21,17 @@ use super::{RECORD_BYTES_MAX, Sealed, SealedReader, SealedWriter};
 use crate::key::check_private;
 use crate::{Error, Result};
 
-/// What both sides must say that they speak: the version of the proxy.
+/// The protocol that both sides must announce: the version of the proxy.
 const PROTOCOL: &[u8] = b"nandex-wan-proxy/1";
 
 /// Files of certificates, in PEM.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct TlsFiles {
-    /// The half's own certificate, and those that lead to its authority.
+    /// The half's own certificate, and its chain to its authority.
     pub certificates: PathBuf,
-    /// Its secret key, which nobody but its owner may read.
+    /// Its secret key, which only its owner may read.
     pub key: PathBuf,
-    /// The authorities whose certificates the other half may show.
+    /// The authorities of the other half's certificates.
     pub authorities: PathBuf,
 }
 
@@ -76,7 +76,7 @@ fn provider() -> Arc<CryptoProvider> {
     Arc::new(rustls::crypto::ring::default_provider())
 }
 
-/// The side that connects.
+/// The connecting side.
 pub(crate) struct TlsClient {
     connector: TlsConnector,
     name: ServerName<'static>,
@@ -90,7 +90,7 @@ impl fmt::Debug for TlsClient {
 }
 
 impl TlsClient {
-    /// Reads the files. The other half's certificate must be of `name`.
+    /// Reads the files. The other half's certificate must be for `name`.
     pub(crate) fn new(files: &TlsFiles, name: &str) -> Result<Self> {
         let Material { chain, key, roots } = Material::read(files)?;
         let certificate = first(&chain, &files.certificates)?;
@@ -106,7 +106,7 @@ impl TlsClient {
         let config = config.with_root_certificates(roots).with_client_auth_cert(chain, key);
         let mut config = config.map_err(|error| refuse(&files.key, error.to_string()))?;
         config.alpn_protocols = vec![PROTOCOL.to_vec()];
-        // Each connection proves its certificates again.
+        // Each connection verifies the certificates again.
         config.resumption = Resumption::disabled();
         Ok(Self { connector: TlsConnector::from(Arc::new(config)), name, certificate })
     }
@@ -120,7 +120,7 @@ impl TlsClient {
     }
 }
 
-/// The side that is connected to.
+/// The accepting side.
 pub(crate) struct TlsServer {
     acceptor: TlsAcceptor,
     certificate: CertificateDer<'static>,
@@ -145,7 +145,7 @@ impl TlsServer {
         let config = config.with_client_cert_verifier(verifier).with_single_cert(chain, key);
         let mut config = config.map_err(|error| refuse(&files.key, error.to_string()))?;
         config.alpn_protocols = vec![PROTOCOL.to_vec()];
-        // Each connection proves its certificates again.
+        // Each connection verifies the certificates again.
         config.session_storage = Arc::new(NoServerSessionStorage {});
         config.send_tls13_tickets = 0;
         Ok(Self { acceptor: TlsAcceptor::from(Arc::new(config)), certificate })
@@ -163,7 +163,7 @@ fn first(chain: &[CertificateDer<'static>], path: &Path) -> Result<CertificateDe
     chain.first().cloned().ok_or_else(|| refuse(path, "expected a certificate, found none".into()))
 }
 
-/// The certificate of the other side, if it speaks our version.
+/// Returns the certificate of the other side, if it has the same version.
 fn peer_of(stream: &TlsStream<TcpStream>) -> Result<CertificateDer<'static>> {
     let (_, connection) = stream.get_ref();
     if connection.alpn_protocol() != Some(PROTOCOL) {
@@ -177,7 +177,7 @@ fn peer_of(stream: &TlsStream<TcpStream>) -> Result<CertificateDer<'static>> {
     Ok(shown.clone().into_owned())
 }
 
-/// What goes over between these two. Both sides give the same.
+/// Returns the owner of the content transferred between these two. It is the same on both sides.
 fn owner(client: &CertificateDer<'_>, server: &CertificateDer<'_>) -> Owner {
     let both = [blake3::hash(client), blake3::hash(server)].map(|digest| *digest.as_bytes());
     Owner::of(&blake3::derive_key("nandex wan proxy 1 owner of certificates", &both.concat()))
@@ -201,7 +201,7 @@ fn failed(error: io::Error) -> Error {
     ))
 }
 
-/// What comes from the other side.
+/// The receiving side.
 pub(crate) struct TlsReader(ReadHalf<TlsStream<TcpStream>>);
 
 impl TlsReader {
@@ -214,7 +214,7 @@ impl TlsReader {
     }
 }
 
-/// What goes there.
+/// The sending side.
 pub(crate) struct TlsWriter(WriteHalf<TlsStream<TcpStream>>);
 
 impl TlsWriter {

@@ -1,4 +1,4 @@
-//! Figures as Prometheus reads them: text, version 0.0.4.
+//! Figures in the text format of Prometheus, version 0.0.4.
 
 use std::fmt::{Display, Write};
 
@@ -6,10 +6,10 @@ use crate::stats::{
     ConnectionSnapshot, LATENCY_BOUNDS_US, LatencySnapshot, Snapshot, TrafficSnapshot,
 };
 
-/// Open connections that have figures of their own, at most: the first ones. The page has as many.
+/// The most open connections with figures of their own: the first ones. The page has as many.
 pub(super) const CONNECTIONS_SHOWN_MAX: usize = 200;
 
-/// All figures of a half.
+/// Returns all figures of a half.
 pub(super) fn text(half: &str, snapshot: &Snapshot) -> String {
     let mut out = String::new();
     counters(&mut out, half, snapshot);
@@ -20,14 +20,14 @@ pub(super) fn text(half: &str, snapshot: &Snapshot) -> String {
     out
 }
 
-/// One figure, with what it is.
+/// Writes one figure with its description.
 fn figure(
     out: &mut String,
     half: &str,
     (kind, name, help): (&str, &str, &str),
     value: impl Display,
 ) {
-    // A string takes all that is written.
+    // Writing to a string cannot fail.
     let _ = writeln!(
         out,
         "# HELP nandex_wan_{name} {help}\n# TYPE nandex_wan_{name} {kind}\nnandex_wan_{name}{{half=\"{half}\"}} {value}"
@@ -39,7 +39,7 @@ fn counters(out: &mut String, half: &str, snapshot: &Snapshot) {
         ("connections_accepted_total", "Connections accepted.", snapshot.accepted),
         (
             "connections_full_total",
-            "Connections closed at once, since there were too many.",
+            "Connections closed immediately, because there were too many.",
             snapshot.full,
         ),
         ("handshakes_failed_total", "Handshakes that failed.", snapshot.handshakes_failed),
@@ -51,10 +51,10 @@ fn counters(out: &mut String, half: &str, snapshot: &Snapshot) {
         ),
         (
             "connections_bypassed_total",
-            "Connections that went around the other half.",
+            "Connections that bypassed the other half.",
             snapshot.bypassed,
         ),
-        ("connections_finished_total", "Connections that went over whole.", snapshot.finished),
+        ("connections_finished_total", "Connections transferred completely.", snapshot.finished),
         ("connections_reset_total", "Connections that were reset.", snapshot.reset),
     ];
     for (name, help, value) in counts {
@@ -78,20 +78,20 @@ fn traffic(out: &mut String, half: &str, traffic: &TrafficSnapshot) {
         ("local_out_bytes_total", "Bytes to them.", traffic.local_out_bytes),
         ("link_in_bytes_total", "Bytes of messages from the other half.", traffic.link_in_bytes),
         ("link_out_bytes_total", "Bytes of messages to it.", traffic.link_out_bytes),
-        ("bypassed_bytes_total", "Bytes that went around the other half.", traffic.bypassed_bytes),
+        ("bypassed_bytes_total", "Bytes that bypassed the other half.", traffic.bypassed_bytes),
         ("segments_total", "Segments sent.", traffic.segments),
         ("chunks_total", "Chunks looked up.", traffic.chunks),
-        ("known_chunks_total", "Chunks that a reference stood for.", traffic.known_chunks),
-        ("known_bytes_total", "Bytes that a reference stood for.", traffic.known_bytes),
-        ("plain_bytes_total", "Bytes that went as they are.", traffic.plain_bytes),
+        ("known_chunks_total", "Chunks replaced by references.", traffic.known_chunks),
+        ("known_bytes_total", "Bytes replaced by references.", traffic.known_bytes),
+        ("plain_bytes_total", "Bytes sent unencoded.", traffic.plain_bytes),
         (
             "again_segments_total",
-            "Segments that the other half asked for again.",
+            "Segments that the other half requested again.",
             traffic.again_segments,
         ),
         (
             "asked_segments_total",
-            "Segments that this half asked for again.",
+            "Segments that this half requested again.",
             traffic.asked_segments,
         ),
     ];
@@ -108,10 +108,10 @@ fn cache(out: &mut String, half: &str, snapshot: &Snapshot) {
         ("cache_added_bytes_total", "Bytes added to the cache.", stats.bytes_added),
         (
             "cache_index_hits_total",
-            "Lookups in the cache's index that found something.",
+            "Lookups in the cache's index that were successful.",
             stats.index_hits,
         ),
-        ("cache_index_misses_total", "Lookups that found nothing.", stats.index_misses),
+        ("cache_index_misses_total", "Lookups that were unsuccessful.", stats.index_misses),
         ("cache_flash_reads_total", "Reads of flash.", stats.flash_reads),
     ];
     for (name, help, value) in counts {
@@ -120,10 +120,10 @@ fn cache(out: &mut String, half: &str, snapshot: &Snapshot) {
     let gauges = [
         (
             "budget_bytes",
-            "Bytes that all connections may have on their way.",
+            "Bytes that all connections may have in transit.",
             snapshot.buffers.budget_bytes,
         ),
-        ("sent_bytes", "Bytes that are on their way.", snapshot.buffers.sent_bytes),
+        ("sent_bytes", "Bytes in transit.", snapshot.buffers.sent_bytes),
         ("held_bytes", "Bytes held for connections.", snapshot.buffers.held_bytes),
         (
             "held_bytes_max",
@@ -139,7 +139,7 @@ fn cache(out: &mut String, half: &str, snapshot: &Snapshot) {
         ("cache_flash_bytes", "Bytes of flash of the cache.", stats.flash_bytes),
         (
             "cache_failed",
-            "1 if streams go on without the cache.",
+            "1 if streams continue without the cache.",
             u64::from(snapshot.cache_failure.is_some()),
         ),
     ];
@@ -179,7 +179,7 @@ fn connections(out: &mut String, half: &str, connections: &[ConnectionSnapshot])
         ("link_out_bytes", "Bytes to the link", |it| it.traffic.link_out_bytes as f64),
         ("ratio", "Bytes of streams for each byte over the link", |it| it.traffic.ratio()),
         ("chunks", "Chunks looked up", |it| it.traffic.chunks as f64),
-        ("known_chunks", "Chunks that a reference stood for", |it| it.traffic.known_chunks as f64),
+        ("known_chunks", "Chunks replaced by references", |it| it.traffic.known_chunks as f64),
         ("waited_segments", "Segments that waited in this half", |it| it.latency.count as f64),
         ("waited_seconds", "Time that they waited", |it| it.latency.sum_us as f64 / 1e6),
     ];
@@ -188,7 +188,7 @@ fn connections(out: &mut String, half: &str, connections: &[ConnectionSnapshot])
         let _ = writeln!(out, "# HELP {name} {help}, of an open connection.\n# TYPE {name} gauge");
         for connection in connections.iter().take(CONNECTIONS_SHOWN_MAX) {
             let ConnectionSnapshot { number, peer, target, .. } = connection;
-            // Peers and targets are names of few letters, so that nothing has to be escaped.
+            // Peers and targets are names of few letters, so that no escaping is needed.
             let _ = writeln!(
                 out,
                 "{name}{{half=\"{half}\",connection=\"{number}\",peer=\"{peer}\",target=\"{target}\"}} {}",

@@ -1,4 +1,4 @@
-//! The status port: a page for people at `/`, figures for Prometheus at `/metrics`, and nothing else of HTTP.
+//! The status port: a page for people at `/`, figures for Prometheus at `/metrics`, and no other part of HTTP.
 
 mod metrics;
 mod page;
@@ -13,20 +13,20 @@ use tokio::time::{sleep, timeout};
 
 use crate::shared::Shared;
 
-/// Bytes of a request's head, at most.
+/// The most bytes of a request's head.
 const HEAD_BYTES_MAX: usize = 4 << 10;
 
-/// How long a request and its answer may take.
+/// The longest time of a request and its answer.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Requests at a time, at most; more wait to be accepted.
+/// The most concurrent requests; more wait to be accepted.
 const REQUESTS_MAX: usize = 16;
 
-/// What a browser may load for the page: nothing but its own style. And no other page may show it.
+/// A browser may load only the page's own style, and no other page may embed it.
 const POLICY: &str =
     "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'; base-uri 'none'";
 
-/// How often the page is loaded again.
+/// The interval at which the page is reloaded.
 const REFRESH_S: u64 = 5;
 
 /// Answers requests until it is told to stop.
@@ -47,7 +47,7 @@ pub(crate) async fn serve(
             Ok((stream, _)) => {
                 let shared = Arc::clone(&shared);
                 tokio::spawn(async move {
-                    // Who asks sees that it gets no answer.
+                    // The requester sees that it gets no answer.
                     let _ = timeout(REQUEST_TIMEOUT, answer(&shared, half, stream)).await;
                     drop(place);
                 });
@@ -86,7 +86,7 @@ async fn answer(shared: &Shared, half: &str, mut stream: TcpStream) -> std::io::
     stream.shutdown().await
 }
 
-/// The first line of a request whose head is whole; `None` if it is none.
+/// Returns the first line of a request with a complete head; `None` if there is none.
 async fn request_line(stream: &mut TcpStream) -> std::io::Result<Option<String>> {
     let mut bytes = Vec::new();
     let mut part = [0; 1024];

@@ -1,4 +1,4 @@
-//! The page for people: figures in tables, without anything from elsewhere.
+//! The page for people: figures in tables, without external resources.
 
 use std::fmt::Write;
 
@@ -11,11 +11,11 @@ use crate::stats::{
     ConnectionSnapshot, LATENCY_BOUNDS_US, LatencySnapshot, Snapshot, TrafficSnapshot,
 };
 
-/// The page of a half.
+/// Returns the page of a half.
 pub(super) fn page(half: &str, snapshot: &Snapshot) -> String {
     let frame = Frame { title: &format!("nandex wan proxy, {half} half"), styles: &[BASE_STYLE] };
     let mut out = String::new();
-    // A string takes all that is written.
+    // Writing to a string cannot fail.
     let _ = frame.open(&mut out);
     let _ = writeln!(out, "<h1>nandex wan proxy, {half} half</h1>");
     failures(&mut out, snapshot);
@@ -36,7 +36,7 @@ fn failures(out: &mut String, snapshot: &Snapshot) {
     if let Some(failure) = &snapshot.cache_failure {
         let _ = writeln!(
             out,
-            "<p class=\"notice\">Streams go on without the cache: {}</p>",
+            "<p class=\"notice\">Streams continue without the cache: {}</p>",
             Escaped(failure)
         );
     }
@@ -73,12 +73,12 @@ fn bytes(traffic: &TrafficSnapshot) -> Vec<(String, String)> {
         row("from the link", grouped(traffic.link_in_bytes)),
         row("to the link", grouped(traffic.link_out_bytes)),
         row("bytes of streams for each byte over the link", format!("{:.2}", traffic.ratio())),
-        row("known, of what was sent", percent(traffic.known_bytes, traffic.local_in_bytes)),
-        row("known chunks, of those looked up", percent(traffic.known_chunks, traffic.chunks)),
+        row("known share of sent bytes", percent(traffic.known_bytes, traffic.local_in_bytes)),
+        row("known share of chunks looked up", percent(traffic.known_chunks, traffic.chunks)),
         row("as they are", grouped(traffic.plain_bytes)),
         row("around the other half", grouped(traffic.bypassed_bytes)),
-        row("segments that the other half asked for again", grouped(traffic.again_segments)),
-        row("segments that this half asked for again", grouped(traffic.asked_segments)),
+        row("segments that the other half requested again", grouped(traffic.again_segments)),
+        row("segments that this half requested again", grouped(traffic.asked_segments)),
     ]
 }
 
@@ -88,7 +88,7 @@ fn counts(snapshot: &Snapshot) -> Vec<(String, String)> {
         row("accepted", grouped(snapshot.accepted)),
         row("went over whole", grouped(snapshot.finished)),
         row("were reset", grouped(snapshot.reset)),
-        row("closed at once: too many", grouped(snapshot.full)),
+        row("closed immediately: too many", grouped(snapshot.full)),
         row("handshakes that failed", grouped(snapshot.handshakes_failed)),
         row("requests refused", grouped(snapshot.requests_refused)),
         row("the other half could not be reached", grouped(snapshot.unreachable)),
@@ -101,7 +101,7 @@ fn held(buffers: &BufferSnapshot) -> Vec<(String, String)> {
         row("bytes on their way", grouped(buffers.sent_bytes)),
         row("of all connections, at most", grouped(buffers.budget_bytes)),
         row("bytes held", grouped(buffers.held_bytes)),
-        row("the most that were held", grouped(buffers.held_bytes_max)),
+        row("maximum held", grouped(buffers.held_bytes_max)),
     ]
 }
 
@@ -111,7 +111,7 @@ fn cache(snapshot: &Snapshot) -> Vec<(String, String)> {
     vec![
         row("bytes of content, at most", grouped(stats.content_bytes_max)),
         row("bytes added", grouped(stats.bytes_added)),
-        row("lookups in the index that found something", percent(stats.index_hits, lookups)),
+        row("successful lookups in the index", percent(stats.index_hits, lookups)),
         row("reads of flash", grouped(stats.flash_reads)),
         row("bytes of RAM", grouped(stats.ram_bytes)),
     ]

@@ -7,10 +7,10 @@ use nandex_wanproxy::{Cache, Security};
 
 use crate::common::*;
 
-/// Sends a stream with these caches; returns the segments that went again, from both halves, and bytes of the link.
+/// Sends a stream with these caches; returns the number of repeated segments, from both halves, and bytes of the link.
 ///
-/// Segments are what sockets have at a time, so a chunk at the end of one may be known from another time, by one half
-/// alone. Once caches have differed, bytes tell what they have.
+/// Segments depend on the available bytes of sockets, so a chunk at the end of one may be known from another time, to
+/// one half alone. Once caches have differed, only bytes show their content.
 #[track_caller]
 fn sent(
     plan_key: &std::path::Path,
@@ -38,7 +38,7 @@ fn what_a_half_lacks_is_asked_for_and_then_it_has_it() {
     let (again, first) = sent(&key, (&here, &there), &stream);
     assert_eq!(again, 0);
     assert_eq!(sent(&key, (&here, &there), &stream).0, 0);
-    // The halves' caches in each other's place.
+    // The halves' caches, swapped.
     assert_eq!(sent(&key, (&there, &here), &stream).0, 0);
     assert!(sent(&key, (&here, &empty), &stream).0 > 0);
     let (_, then) = sent(&key, (&here, &empty), &stream);
@@ -46,7 +46,7 @@ fn what_a_half_lacks_is_asked_for_and_then_it_has_it() {
     // The server half's answers need the client half's cache.
     let other = cache();
     sent(&key, (&other, &there), &stream);
-    // Of chunks that ended with a segment of another time the client half may lack some more.
+    // The client half may lack some more of the chunks that ended with a segment of another time.
     let then = (0..8).map(|_| sent(&key, (&other, &there), &stream).1).min();
     assert!(then.is_some_and(|then| then * 2 < first), "{then:?} bytes after {first}");
 }
@@ -73,7 +73,7 @@ fn a_cache_that_is_a_copy_of_earlier_asks_for_what_came_later() {
     assert!(then * 2 < first, "{then} bytes after {first}");
 }
 
-/// A cache whose device takes no more writes.
+/// A cache whose device accepts no more writes.
 fn full() -> Arc<Cache> {
     let device = SimDevice::instant();
     let cache = cache_on(Arc::new(device.clone()));
@@ -102,7 +102,7 @@ fn assert_goes_on(here: Arc<Cache>, there: Arc<Cache>) {
     let both = [pair.client.snapshot(), pair.server.snapshot()];
     assert!(both.iter().any(|half| half.cache_failure.is_some()), "nobody says so");
     assert!(both.iter().all(|half| half.reset == 0));
-    // That the cache cannot be saved is an error at the end.
+    // Failing to save the cache is an error at the end.
     assert!(pair.client.stop().is_err() || pair.server.stop().is_err());
 }
 

@@ -1,4 +1,4 @@
-//! A pair of halves, targets, programs, and a link that can be watched and damaged.
+//! A pair of halves, targets, programs, and a link that can be observed and damaged.
 
 use std::fs;
 use std::io::{ErrorKind, Read, Write};
@@ -20,10 +20,10 @@ use nandex_wanproxy::{
 };
 use tokio::net::TcpSocket;
 
-/// How long a test waits for what must come.
+/// The longest wait of a test for an expected event.
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Any free port of this machine alone.
+/// Any free port of this machine only.
 pub const ANY: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
 
 /// The smallest cache.
@@ -41,7 +41,7 @@ pub fn cache() -> Arc<Cache> {
     cache_on(Arc::new(MemoryDevice::new()))
 }
 
-/// A cache on a device. By a fixed hash key, every run fills its pages alike.
+/// Creates a cache on a device. With a fixed hash key, every run fills its pages alike.
 pub fn cache_on(device: Arc<dyn Device>) -> Arc<Cache> {
     let log_bytes = SMALL.log_bytes().expect("it can work");
     let options = VolumeOptions { log_bytes, hash_key: Some(42), ..VolumeOptions::default() };
@@ -61,7 +61,7 @@ pub fn noise(bytes: usize, seed: u64) -> Vec<u8> {
     std::iter::repeat_with(next).take(bytes).collect()
 }
 
-/// Reproducible text, which zstd makes about a third as long.
+/// Returns reproducible text, which zstd makes about a third as long.
 pub fn text(bytes: usize, seed: u64) -> Vec<u8> {
     let mut words = noise(bytes, seed).into_iter().map(|byte| format!("word{byte} "));
     let mut out = Vec::new();
@@ -72,7 +72,7 @@ pub fn text(bytes: usize, seed: u64) -> Vec<u8> {
     out
 }
 
-/// Keys of a test.
+/// The keys of a test.
 pub struct Keys(tempfile::TempDir);
 
 impl Keys {
@@ -80,7 +80,7 @@ impl Keys {
         Self(tempfile::tempdir().expect("a folder can be made"))
     }
 
-    /// A new key.
+    /// Creates a new key.
     pub fn make(&self, name: &str) -> PathBuf {
         let path = self.0.path().join(name);
         fs::write(&path, SharedKey::generate().expect("random numbers")).expect("it is writable");
@@ -89,7 +89,7 @@ impl Keys {
     }
 }
 
-/// What the halves of a test are started with.
+/// The configurations of the halves of a test.
 pub struct Plan {
     pub keys: Keys,
     pub client: ClientConfig,
@@ -97,7 +97,7 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// A forward to this target with a shared key.
+    /// Creates a plan with a forward to this target with a shared key.
     pub fn new(target: SocketAddr) -> Self {
         let keys = Keys::new();
         let key = keys.make("key");
@@ -126,7 +126,7 @@ impl Plan {
         Self { keys, client, server }
     }
 
-    /// The program says where, and all of this machine is allowed.
+    /// Lets the program name the target, and allows everything on this machine.
     pub fn entrance(mut self, entrance: Entrance) -> Self {
         self.client.entrances = vec![(ANY, entrance)];
         self.server.allowed = ["127.0.0.1:*", "localhost:*", "[::1]:*"].map(allowed).to_vec();
@@ -170,12 +170,12 @@ pub struct Pair {
 }
 
 impl Pair {
-    /// A connection of a program.
+    /// Opens a connection of a program.
     pub fn connect(&self) -> TcpStream {
         connect(self.client.addresses()[0].address)
     }
 
-    /// Ends both halves; their figures, the client's first.
+    /// Ends both halves; returns their figures, the client's first.
     pub fn stop(self) -> (Snapshot, Snapshot) {
         let client = self.client.stop().expect("the cache is saved");
         (client, self.server.stop().expect("the cache is saved"))
@@ -189,7 +189,7 @@ pub fn connect(address: SocketAddr) -> TcpStream {
     stream
 }
 
-/// A target that serves each connection in a thread of its own.
+/// Starts a target that serves each connection in a separate thread.
 pub fn target(serve: impl Fn(TcpStream) + Send + Sync + 'static) -> SocketAddr {
     let listener = TcpListener::bind(ANY).expect("a free port");
     let address = listener.local_addr().expect("it has one");
@@ -203,7 +203,7 @@ pub fn target(serve: impl Fn(TcpStream) + Send + Sync + 'static) -> SocketAddr {
     address
 }
 
-/// A target that sends back what comes.
+/// Starts a target that sends back its input.
 pub fn echo() -> SocketAddr {
     target(|mut stream| {
         let mut back = stream.try_clone().expect("a clone");
@@ -213,7 +213,7 @@ pub fn echo() -> SocketAddr {
     })
 }
 
-/// An address where nobody listens, to the end of the tests: a socket that does not listen keeps its port.
+/// Returns an address without a listener, until the end of the tests: a socket that does not listen keeps its port.
 pub fn nobody() -> SocketAddr {
     let socket = TcpSocket::new_v4().expect("a socket");
     socket.bind(ANY).expect("a free port");
@@ -222,7 +222,7 @@ pub fn nobody() -> SocketAddr {
     address
 }
 
-/// Sends all and reads to the end. The system tells of a reset once, to who reads or to who writes.
+/// Sends all bytes and reads to the end. The system reports a reset once, to either the reader or the writer.
 #[track_caller]
 pub fn exchange(mut stream: TcpStream, bytes: &[u8]) -> std::io::Result<Vec<u8>> {
     let mut writer = stream.try_clone()?;
@@ -240,7 +240,7 @@ pub fn exchange(mut stream: TcpStream, bytes: &[u8]) -> std::io::Result<Vec<u8>>
     Ok(copy)
 }
 
-/// Waits until something holds.
+/// Waits until a condition holds.
 #[track_caller]
 pub fn eventually(what: &str, holds: impl Fn() -> bool) {
     let begun = Instant::now();
@@ -250,7 +250,7 @@ pub fn eventually(what: &str, holds: impl Fn() -> bool) {
     }
 }
 
-/// What a link does with the bytes from the client half to the server half, or back.
+/// The damage of a link to the bytes from the client half to the server half, or back.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Damage {
     /// Nothing.
@@ -267,7 +267,7 @@ pub enum Damage {
     SlowUp(u64),
 }
 
-/// A link between the halves that keeps what goes up.
+/// A link between the halves that records the bytes from the client half.
 pub struct Link {
     pub address: SocketAddr,
     pub up: Arc<Mutex<Vec<u8>>>,

@@ -1,4 +1,4 @@
-//! Where programs come in: SOCKS5 and HTTP CONNECT, with good and bad input.
+//! The entrances for programs: SOCKS5 and HTTP CONNECT, with valid and invalid input.
 
 use std::io::{Read, Write};
 use std::net::{Ipv6Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -13,14 +13,14 @@ fn request(command: u8, kind: u8, host: &[u8], port: u16) -> Vec<u8> {
     [&[5, command, 0, kind][..], host, &port.to_be_bytes()].concat()
 }
 
-/// What a program reads after it has sent this.
+/// Returns the bytes that a program reads after it has sent these.
 fn said(pair: &Pair, bytes: &[u8]) -> Vec<u8> {
     let mut stream = pair.connect();
     stream.write_all(bytes).unwrap();
     let _ = stream.shutdown(Shutdown::Write);
     let mut answer = Vec::new();
     let mut part = [0; 1000];
-    // A reset keeps what came before it.
+    // A reset keeps the bytes before it.
     while let Ok(read @ 1..) = stream.read(&mut part) {
         answer.extend_from_slice(&part[..read]);
     }

@@ -1,4 +1,4 @@
-//! What a peer or a program may take, and what it gets instead of more.
+//! The limits of a peer or a program, and the results of exceeding them.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::SocketAddr;
@@ -70,7 +70,7 @@ fn handshakes_have_few_places_and_little_time() {
     let mut answer = Vec::new();
     assert_eq!(fourth.read_to_end(&mut answer).unwrap_err().kind(), ErrorKind::ConnectionReset);
     assert_eq!(pair.server.snapshot().full, 1);
-    // Each is closed when its time is over, and makes place.
+    // Each is closed after its timeout, and frees its place.
     for mut stream in silent {
         let _ = stream.read_to_end(&mut answer);
     }
@@ -126,13 +126,13 @@ fn a_connection_that_is_idle_for_too_long_is_reset_on_both_sides() {
     pair.stop();
 }
 
-/// Somebody who accepts the link and says nothing any more: what a half-open connection looks like.
+/// A peer that accepts the link and then is silent: the appearance of a half-open connection.
 #[test]
 fn a_half_that_falls_silent_is_noticed() {
     let mut plan = Plan::new(echo());
     plan.client.limits.ping_every = Duration::from_millis(100);
     plan.client.limits.link_timeout = Duration::from_millis(400);
-    // The server half says nothing by itself.
+    // The server half does not send anything by itself.
     plan.server.limits.ping_every = Duration::from_secs(20);
     let pair = plan.start();
     let mut stream = pair.connect();
@@ -145,7 +145,7 @@ fn a_half_that_falls_silent_is_noticed() {
     pair.stop();
 }
 
-/// A target that would send without end, and how much it could.
+/// A target that would send without end, and the amount that it could send.
 fn endless() -> (SocketAddr, Arc<AtomicU64>) {
     let sent = Arc::new(AtomicU64::new(0));
     let counted = Arc::clone(&sent);
@@ -163,7 +163,7 @@ fn endless() -> (SocketAddr, Arc<AtomicU64>) {
     (to, sent)
 }
 
-/// Waits until a number stays as it is.
+/// Waits until a number no longer changes.
 fn settled(number: impl Fn() -> u64) -> u64 {
     let mut last = number();
     loop {
@@ -182,12 +182,12 @@ fn a_program_that_does_not_read_stops_its_target_and_nothing_piles_up() {
     let pair = Plan::new(to).start();
     let mut stream = pair.connect();
     let stopped = settled(|| sent.load(Relaxed));
-    // Sockets' own buffers, a window, and what is on its way between them.
+    // Sockets' own buffers, a window, and the bytes in transit between them.
     assert!((64 << 10..40 << 20).contains(&stopped), "{stopped} bytes");
     let taken = pair.server.snapshot().traffic.local_in_bytes
         - pair.client.snapshot().traffic.local_out_bytes;
     assert!(taken <= (1 << 20) + (256 << 10), "{taken} bytes in both halves");
-    // It goes on where it was.
+    // It continues at the same place.
     let mut part = vec![0; 64 << 10];
     for number in 0..3 + stopped / part.len() as u64 {
         stream.read_exact(&mut part).unwrap();

@@ -8,7 +8,7 @@ use nandex_wanproxy::{Entrance, Target};
 
 use crate::common::*;
 
-/// A target that sends other bytes back than come, so that the link has new content both ways.
+/// A target that sends back other bytes than its input, so that the link has new content both ways.
 fn other_bytes() -> SocketAddr {
     target(|mut stream| {
         let mut part = [0; 4096];
@@ -22,11 +22,12 @@ fn other_bytes() -> SocketAddr {
     })
 }
 
-/// Sends a stream over a damaged link. What comes out is its beginning, and it ends with a reset unless all of it came.
+/// Sends a stream over a damaged link. The output is its beginning, and ends with a reset unless all of it was
+/// transferred.
 #[track_caller]
 fn assert_safe(damage: Damage) {
     let mut plan = Plan::new(other_bytes());
-    // A length that was changed makes a side wait for bytes that never come.
+    // A changed length makes a side wait for bytes that never arrive.
     plan.client.limits.handshake_timeout = Duration::from_secs(1);
     plan.server.limits.handshake_timeout = Duration::from_secs(1);
     let pair = plan.start_over(cache(), cache(), |server| Link::new(server, damage).address);
@@ -44,7 +45,7 @@ fn assert_safe(damage: Damage) {
     assert_eq!(client.finished, 0, "{damage:?}");
 }
 
-/// All of them at once: some wait for bytes that never come.
+/// All of them concurrently: some wait for bytes that never arrive.
 fn assert_all_safe(damages: impl IntoIterator<Item = Damage>) {
     std::thread::scope(|scope| {
         for damage in damages {
@@ -139,7 +140,7 @@ fn what_is_no_half_of_a_proxy_is_refused() {
     for bytes in [&b"GET / HTTP/1.1\r\n\r\n"[..], &noise(5000, 1), b"NDXP\x01", &[0x16, 3, 1, 2, 0]]
     {
         let mut stream = TcpStream::connect(address).unwrap();
-        // It may have been refused by its first bytes.
+        // Its first bytes may already have been rejected.
         let _ = stream.write_all(bytes).and_then(|()| stream.shutdown(Shutdown::Write));
         let mut answer = Vec::new();
         let _ = stream.read_to_end(&mut answer);
@@ -172,7 +173,7 @@ fn a_half_that_is_not_there_is_told_or_gone_around_if_that_was_asked_for() {
     assert_eq!(client.traffic.link_out_bytes, 0);
 }
 
-/// A message may take longer on a slow link than a half may be silent, and its bytes come all the while.
+/// A message may take longer on a slow link than a half may be silent, while its bytes keep arriving.
 #[test]
 fn a_link_that_is_slow_is_not_taken_for_a_silent_one() {
     let mut plan = Plan::new(echo());
@@ -229,7 +230,7 @@ fn a_stream_around_the_other_half_comes_back_whole() {
     assert_eq!(client.traffic.bypassed_bytes, 2 * stream.len() as u64);
 }
 
-/// A server half that is there and says no is not gone around.
+/// A server half that is reachable and refuses is not bypassed.
 #[test]
 fn a_half_that_refuses_is_not_gone_around() {
     let to = echo();

@@ -28,7 +28,7 @@ fn a_thousand_connections_are_open_at_once_and_each_carries_its_own() {
         }
     });
     let mut plan = Plan::new(to);
-    // They come at once, and neither half has as many places for handshakes.
+    // They connect at the same time, and neither half has as many places for handshakes.
     assert!(plan.server.limits.pending_max < CONNECTIONS / 2);
     plan.client.limits.handshake_timeout = Duration::from_secs(60);
     plan.server.limits.handshake_timeout = Duration::from_secs(60);

@@ -1,4 +1,4 @@
-//! Keys and certificates, and what peers of one server half learn of each other.
+//! Keys and certificates, and the information that peers of one server half get about each other.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -24,7 +24,7 @@ fn another_key_is_refused_on_both_sides() {
     assert!(server.last_error.unwrap().contains("a key that this half does not have"));
 }
 
-/// A peer that sends what another peer has sent finds out by nothing that it was there.
+/// A peer that sends another peer's content cannot detect that it was already cached.
 #[test]
 fn peers_of_one_server_half_share_its_cache_and_see_nothing_of_each_other() {
     let keys = Keys::new();
@@ -49,7 +49,7 @@ fn peers_of_one_server_half_share_its_cache_and_see_nothing_of_each_other() {
     let spy = bytes(&other);
     let near = |one: u64, other: u64| one.abs_diff(other) * 10 < one;
     assert!(near(first.0, spy.0), "{first:?} {spy:?}");
-    // Its echo is what it has sent itself, so it comes back in as few bytes as the first one's.
+    // Its echo is its own content, so it is sent back in as few bytes as the first one's.
     assert!(spy.1 < 60_000 && first.1 < 60_000, "{first:?} {spy:?}");
     server.stop().unwrap();
 }
@@ -110,13 +110,13 @@ fn halves_with_certificates_carry_streams_and_references() {
 fn certificates_of_others_are_refused_by_each_side() {
     let (ours, other) = (Authority::new(), Authority::new());
     let server = || ours.files("server", "127.0.0.1");
-    // A client of another authority, which trusts ours.
+    // A client of another authority, which trusts this one.
     let client = TlsFiles { authorities: ours.ca(), ..other.files("client", "client") };
     assert_refused(plan(client, server()));
     // A server of another authority.
     let stranger = TlsFiles { authorities: ours.ca(), ..other.files("server", "127.0.0.1") };
     assert_refused(plan(ours.files("client", "client"), stranger));
-    // A server of our authority with another name.
+    // A server of this authority with another name.
     assert_refused(plan(ours.files("client", "client"), ours.files("server", "example.org")));
     // A half with a key, and one with certificates.
     let mut mixed = Plan::new(echo());

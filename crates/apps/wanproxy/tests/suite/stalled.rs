@@ -1,4 +1,4 @@
-//! Programs that write and never read, and what both halves hold for them.
+//! Programs that write and never read, and the bytes that both halves hold for them.
 
 use std::io::Write;
 use std::net::{Shutdown, SocketAddr, TcpStream};
@@ -14,13 +14,13 @@ use crate::common::*;
 /// Programs that never read.
 const WRITERS: u64 = 40;
 
-/// Bytes that all connections of a half may have on their way.
+/// The bytes that all connections of a half may have in transit.
 const BUDGET: u64 = 8 << 20;
 
-/// Bytes of a segment.
+/// The bytes of a segment.
 const SEGMENT: u64 = 32 << 10;
 
-/// Programs that write all that they can and read nothing.
+/// Programs that write as much as possible and read nothing.
 struct Writers {
     streams: Vec<TcpStream>,
     written: Arc<AtomicU64>,
@@ -78,8 +78,8 @@ fn plan() -> Plan {
     plan
 }
 
-/// Forty programs that wrote to a target that sends all back, and read none of it, took 285 MB in both halves: a window
-/// in each direction of each connection at each end.
+/// Forty programs that wrote to a target that sends everything back, and read none of it, took 285 MB in both halves: a
+/// window in each direction of each connection at each end.
 #[test]
 fn programs_that_never_read_hold_no_more_than_the_budget_and_hold_up_no_other() {
     let pair = plan().start();
@@ -90,7 +90,7 @@ fn programs_that_never_read_hold_no_more_than_the_budget_and_hold_up_no_other() 
         assert_eq!(it.budget_bytes, BUDGET);
         assert!(it.sent_bytes > BUDGET / 2, "they are held back by something else: {it:?}");
         assert!(it.held_bytes >= it.sent_bytes && it.held_bytes_max >= it.held_bytes, "{it:?}");
-        // What this half sent and what the other one did; of each connection a segment that is gathered, one in each
+        // The bytes sent by this half and by the other one; for each connection a collected segment, one in each
         // direction beyond the budget, and one for the heads of messages.
         let most = 2 * BUDGET + 4 * WRITERS * SEGMENT;
         assert!(it.held_bytes_max <= most, "{} of {most}: {it:?}", it.held_bytes_max);

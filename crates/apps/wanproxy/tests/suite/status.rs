@@ -13,7 +13,7 @@ fn get(address: SocketAddr, request: &str) -> String {
     answer
 }
 
-/// The figure of that name and half.
+/// Returns the figure of that name and half.
 fn figure(text: &str, name: &str) -> f64 {
     let line = text.lines().find(|line| line.starts_with(&format!("nandex_wan_{name}{{")));
     let line = line.unwrap_or_else(|| panic!("{name} is not in {text}"));
@@ -100,7 +100,7 @@ fn anything_else_has_its_status_and_no_figures() {
         );
     }
     assert_eq!(get(address, &long), "");
-    // Those who ask for nothing take no place for ever.
+    // Silent requesters do not hold their places for ever.
     let silent: Vec<_> = (0..15).map(|_| connect(address)).collect();
     assert!(get(address, "GET / HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 200"));
     drop(silent);

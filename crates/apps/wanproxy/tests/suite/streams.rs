@@ -1,4 +1,4 @@
-//! Streams come out byte for byte, both ways, whatever ends first.
+//! Streams are transferred byte for byte, both ways, whichever side ends first.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::Shutdown;
@@ -17,7 +17,7 @@ fn what_goes_in_comes_out_and_the_next_time_in_few_bytes() {
     let (client, server) = pair.stop();
     let second = client.traffic.link_out_bytes - first.link_out_bytes;
     assert!(second * 20 < stream.len() as u64, "{second} bytes");
-    // The echo came back as references from the first time on: what goes one way is known the other way.
+    // The echo came back as references the first time already: content sent one way is known the other way.
     assert!(client.traffic.link_in_bytes * 5 < 2 * stream.len() as u64, "{client:?}");
     assert_eq!(client.traffic.local_in_bytes, 2 * stream.len() as u64);
     assert_eq!(client.traffic.local_out_bytes, 2 * stream.len() as u64);
@@ -58,7 +58,7 @@ fn a_direction_ends_by_itself_and_the_other_goes_on() {
     pair.stop();
 }
 
-/// A program that reads nothing before it has sent all does not stop its own sending.
+/// A program that reads nothing before it has sent everything does not block its own sending.
 #[test]
 fn the_directions_do_not_wait_for_each_other() {
     const BYTES: usize = 12 << 20;
@@ -107,7 +107,7 @@ fn short_requests_go_out_at_once_and_as_they_are() {
     assert_eq!((client.traffic.plain_bytes, server.traffic.plain_bytes), (5000, 5000));
     assert_eq!((client.traffic.segments, client.traffic.chunks), (50, 0));
     assert_eq!(client.latency.count, 50);
-    // A message is 3 or 4 bytes longer than what it carries, and its answer as long.
+    // A message is 3 or 4 bytes longer than its content, and its answer as long.
     assert!(client.traffic.link_out_bytes < 50 * 112, "{client:?}");
 }
 
@@ -117,7 +117,7 @@ fn a_target_that_resets_is_a_reset_to_the_program() {
         let mut part = [0; 1000];
         stream.read_exact(&mut part).expect("it comes");
         stream.write_all(&part).expect("it is read");
-        // What was not read makes the end a reset.
+        // Unread bytes turn the end into a reset.
         let mut one = [0];
         stream.read_exact(&mut one).expect("it comes");
     });
@@ -149,7 +149,7 @@ fn a_program_that_resets_is_a_reset_to_the_target() {
     stream.write_all(b"some words").unwrap();
     let mut one = [0];
     stream.read_exact(&mut one).unwrap();
-    // What was not read makes this a reset.
+    // Unread bytes turn this into a reset.
     drop(stream);
     let end = told.recv_timeout(PATIENCE).expect("the target sees an end");
     assert_eq!(end, Err(ErrorKind::ConnectionReset));
