@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Builds OpenMPDK's sample programs, as they are, against libkvapi, and runs them.
+# Builds OpenMPDK's unchanged sample programs against libkvapi, and runs them.
 #
 #   crates/apps/kvapi/samples.sh KVSSD [URI]
 #
-# KVSSD is a checkout of https://github.com/OpenMPDK/KVSSD; URI a drive, by default one in RAM. A sample deletes its
-# key space when it ends, so that what it stores is gone for its next run.
+# KVSSD is a checkout of https://github.com/OpenMPDK/KVSSD; URI is a drive, by default one in RAM. A sample
+# deletes its key space when it ends, so its next run starts empty.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 samples=${1:?give the folder of a checkout of OpenMPDK/KVSSD}/PDK/core/sample_code
@@ -13,7 +13,7 @@ target=${CARGO_TARGET_DIR:-$here/../../../target}
 cargo build --locked --release -p nandex-kvapi --manifest-path "$here/Cargo.toml"
 built=$(mktemp -d)
 trap 'rm -r "$built"' EXIT
-# Each as it is, and with the insertions that its comments offer before what reads and deletes.
+# Each unchanged, and with the insertions before reads and deletes that its comments contain.
 for name in test_sync test_async; do
   sed 's|//perform_insertion|perform_insertion|' "$samples/$name.cpp" >"$built/${name}_filled.cpp"
   cp "$samples/$name.cpp" "$built"
@@ -23,7 +23,7 @@ for name in test_sync test_async; do
   done
 done
 
-# A run, and what one of its lines must have in it, or none.
+# Runs a program, one of whose output lines, or none, must contain the words.
 expect() {
   local words=$1
   shift

@@ -3,19 +3,19 @@
 #
 #   [RATE=10mbit] [LINK=namespaces|loopback] [NANDEX=PROGRAM] crates/apps/wanproxy/wan.sh [ARGUMENT...]
 #
-# The link is a pair of veth devices between two network namespaces, and `tc tbf` at each end holds it to RATE. The
-# client half and what measures are in one namespace, the server half and its target in the other. LINK=loopback needs
-# neither root nor tc: one process has all of it, with a token bucket for the link. Arguments go to
+# The link is a pair of veth devices between two network namespaces, and `tc tbf` at each end limits it to RATE. The
+# client half and the measurement are in one namespace, the server half and its target in the other. LINK=loopback
+# needs neither root nor tc: one process has all of it, with a token bucket for the link. Arguments go to
 # `nandex wan proxy measure`, such as --json, --runs 3 and --bytes 1MiB. Without NANDEX the command is built.
 #
-# Both namespaces, their processes and the caches are gone when this ends, by itself or by a signal (all but KILL).
-# Nothing of the machine's own network is changed, and no byte leaves the namespaces.
+# Both namespaces, their processes and the caches are removed when this ends, by itself or by a signal (except KILL).
+# The machine's own network is not changed, and no byte leaves the namespaces.
 set -euo pipefail
 rate=${RATE:-10mbit}
 here=${BASH_SOURCE[0]%/*}
 [[ $here != "${BASH_SOURCE[0]}" ]] || here=.
 near=nandex-wan-near-$$ far=nandex-wan-far-$$
-# Addresses for examples (RFC 5737), which are in these namespaces alone.
+# Addresses for examples (RFC 5737), used in these namespaces only.
 near_ip=192.0.2.1 far_ip=192.0.2.2
 
 refuse() {
@@ -24,7 +24,7 @@ refuse() {
   exit 1
 }
 
-# The time of 5 ms at the rate, and a large packet at least.
+# The bytes of 5 ms at the rate, and at least a large packet.
 burst_bytes() {
   local unit bits
   case $rate in
@@ -34,7 +34,7 @@ burst_bytes() {
     *) unit=none bits=0 ;;
   esac
   local number=${rate%"$unit"}
-  [[ $number =~ ^[1-9][0-9]{0,8}$ ]] || { echo "wan.sh: RATE=$rate is no rate; write it like 10mbit" >&2; exit 1; }
+  [[ $number =~ ^[1-9][0-9]{0,8}$ ]] || { echo "wan.sh: RATE=$rate is not a rate; write it like 10mbit" >&2; exit 1; }
   local burst=$((number * bits / 8 / 200))
   echo $((burst > 16384 ? burst : 16384))
 }
@@ -46,7 +46,7 @@ find_nandex() {
     cargo build --locked --release -p nandex-cli --manifest-path "$here/../../../Cargo.toml"
     nandex=${CARGO_TARGET_DIR:-$here/../../../target}/release/nandex
   fi
-  [[ -x $nandex ]] || { echo "wan.sh: there is no program $nandex; leave NANDEX out to build it" >&2; exit 1; }
+  [[ -x $nandex ]] || { echo "wan.sh: there is no program $nandex; omit NANDEX to build it" >&2; exit 1; }
   nandex=$(realpath "$nandex")
 }
 
@@ -54,20 +54,20 @@ processes=() spaces=() folder=
 clean_up() {
   trap - EXIT
   trap '' HUP INT TERM
-  # What was started and is not there any more needs nothing.
+  # A process that has already ended is ignored.
   for process in "${processes[@]}"; do kill "$process" 2>/dev/null || true; done
   for process in "${processes[@]}"; do wait "$process" 2>/dev/null || true; done
   for space in "${spaces[@]}"; do ip netns del "$space" 2>/dev/null || true; done
   [[ -z $folder ]] || rm -r "$folder"
 }
 
-# Makes a namespace, which is removed at the end. It is noted before, so that no signal comes in between.
+# Creates a namespace, which is removed at the end. It is noted before, so that no signal arrives in between.
 make_space() {
   local said before=("${spaces[@]}")
   spaces+=("$1")
   said=$(ip netns add "$1" 2>&1) || {
     spaces=("${before[@]}")
-    refuse "no network namespace can be made here ($said): run it as root, where that is allowed"
+    refuse "cannot create a network namespace here ($said): run it as root, where that is allowed"
   }
   ip -n "$1" link set lo up
 }
@@ -83,7 +83,7 @@ make_link() {
   make_space "$far"
   local said
   said=$(ip -n "$near" link add wan0 type veth peer name wan0 netns "$far" 2>&1) ||
-    refuse "no pair of veth devices can be made ($said): load its module with \`modprobe veth\`"
+    refuse "cannot create a pair of veth devices ($said): load its module with \`modprobe veth\`"
   ip -n "$near" address add "$near_ip/30" dev wan0
   ip -n "$far" address add "$far_ip/30" dev wan0
   for space in "$near" "$far"; do
@@ -92,11 +92,11 @@ make_link() {
   done
 }
 
-# Starts a verb in a namespace, and waits until its output has these words.
+# Starts a command in a namespace, and waits until its output contains these words.
 start() {
   local space=$1 log=$folder/$2 words=$3
   shift 3
-  # The command takes the place of `ip`, and of the shell before it: so its number is known.
+  # The command replaces `ip` and the shell before it, so its process id is known.
   (cd "$folder" && exec ip netns exec "$space" "$nandex" wan proxy "$@") >"$log" 2>&1 &
   processes+=($!)
   for _ in {1..600}; do
@@ -104,7 +104,7 @@ start() {
     kill -0 $! 2>/dev/null || break
     sleep 0.1
   done
-  echo "wan.sh: \`nandex wan proxy $*\` has not come up; it says:" >&2
+  echo "wan.sh: \`nandex wan proxy $*\` has not started; its output:" >&2
   cat "$log" >&2
   exit 1
 }
@@ -118,7 +118,7 @@ case ${LINK:-namespaces} in
     ;;
   namespaces) ;;
   *)
-    echo "wan.sh: LINK=$LINK is none; expected namespaces or loopback" >&2
+    echo "wan.sh: LINK=$LINK is invalid; expected namespaces or loopback" >&2
     exit 1
     ;;
 esac
@@ -140,7 +140,7 @@ start "$far" server "^server on" server --listen "$far_ip:7801" --public --targe
   --cache there.nandex --size 256MiB
 start "$near" client "^forward on" client --listen 127.0.0.1:7802 --peer "$far_ip:7801" --key key \
   --cache here.nandex --size 256MiB
-# In the background, so that a signal ends it at once and not after it.
+# In the background, so that a signal takes effect immediately.
 ip netns exec "$near" "$nandex" wan proxy measure --direct "$far_ip:7803" --through 127.0.0.1:7802 --device wan0 \
   --rate "$rate" "$@" &
 processes+=($!)

@@ -18,7 +18,7 @@ typedef struct {
   uint8_t micro;
 } kvs_api_version;
 
-/* What an asynchronous command was. */
+/* The kind of an asynchronous command. */
 typedef enum {
   KVS_CMD_DELETE = 0x01,
   KVS_CMD_DELETE_GROUP = 0x02,
@@ -31,7 +31,7 @@ typedef enum {
 } kvs_context;
 
 typedef enum {
-  KVS_KEY_ORDER_NONE = 0,    /* the only one that an index by hashes has */
+  KVS_KEY_ORDER_NONE = 0,    /* the only order that an index by hashes supports */
   KVS_KEY_ORDER_ASCEND = 1,
   KVS_KEY_ORDER_DESCEND = 2
 } kvs_key_order;
@@ -41,7 +41,7 @@ typedef struct {
 } kvs_option_key_space;
 
 typedef struct {
-  bool kvs_delete_error; /* a key that is not there is an error */
+  bool kvs_delete_error; /* an absent key is an error */
 } kvs_option_delete;
 
 typedef enum {
@@ -76,9 +76,9 @@ typedef struct {
 
 typedef struct {
   void *value;
-  uint32_t length;            /* bytes of the buffer; after a retrieval, bytes that were filled */
+  uint32_t length;            /* bytes of the buffer; after a retrieval, filled bytes */
   uint32_t actual_value_size; /* after a retrieval, bytes of the whole value */
-  uint32_t offset;            /* of what is retrieved, in the value */
+  uint32_t offset;            /* of the retrieved part, in the value */
 } kvs_value;
 
 typedef struct {
@@ -91,7 +91,7 @@ typedef struct {
   kvs_association *assoc; /* may be null */
 } kvs_option_store;
 
-/* Handles are numbers, not addresses: one that was closed is told, whatever it is used for. */
+/* Handles are numbers, not addresses: every use of a closed one is detected. */
 struct _kvs_device_handle;
 struct _kvs_key_space_handle;
 typedef struct _kvs_device_handle *kvs_device_handle;
@@ -99,13 +99,13 @@ typedef struct _kvs_key_space_handle *kvs_key_space_handle;
 typedef uint8_t kvs_iterator_handle;
 
 typedef struct {
-  uint32_t name_len; /* bytes of the name; where one is returned, first those of the buffer */
+  uint32_t name_len; /* bytes of the name; for a returned name, first those of the buffer */
   char *name;
 } kvs_key_space_name;
 
 typedef struct {
   bool opened;
-  uint64_t capacity;  /* bytes; 0 is no limit but the device's */
+  uint64_t capacity;  /* bytes; 0 means only the device's limit */
   uint64_t free_size; /* bytes */
   uint64_t count;     /* pairs */
   kvs_key_space_name *name;
@@ -113,7 +113,7 @@ typedef struct {
 
 typedef struct {
   uint64_t capacity;                  /* bytes */
-  uint64_t unalloc_capacity;          /* bytes that no key space has reserved */
+  uint64_t unalloc_capacity;          /* bytes not reserved by a key space */
   uint32_t max_value_len;             /* bytes */
   uint32_t max_key_len;               /* bytes */
   uint32_t optimal_value_len;         /* bytes */
@@ -124,21 +124,21 @@ typedef struct {
 typedef struct {
   uint32_t num_keys;
   kvs_key *keys;
-  uint32_t length;        /* bytes of the buffer; then those that were filled */
+  uint32_t length;        /* bytes of the buffer; then the filled ones */
   uint8_t *result_buffer; /* a bit for each key, from the lowest of the first byte on */
 } kvs_exist_list;
 
 typedef struct {
-  uint8_t bitmask[KVS_MAX_KEY_GROUP_BYTES];     /* the bits that are compared */
-  uint8_t bit_pattern[KVS_MAX_KEY_GROUP_BYTES]; /* what they must be */
+  uint8_t bitmask[KVS_MAX_KEY_GROUP_BYTES];     /* the compared bits */
+  uint8_t bit_pattern[KVS_MAX_KEY_GROUP_BYTES]; /* their required values */
 } kvs_key_group_filter;
 
-/* it_list holds num_entries of: bytes of the key (uint32_t), the key, and, where values are iterated, bytes of the
+/* it_list holds num_entries of: bytes of the key (uint32_t), the key, and, if values are iterated, bytes of the
  * value (uint32_t) and the value. Numbers are little-endian and not aligned. */
 typedef struct {
   uint32_t num_entries;
-  bool end;      /* were these the last? */
-  uint32_t size; /* bytes of the buffer; then those that were filled */
+  bool end;      /* whether these were the last */
+  uint32_t size; /* bytes of the buffer; then the filled ones */
   uint8_t *it_list;
 } kvs_iterator_list;
 

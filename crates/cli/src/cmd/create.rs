@@ -78,7 +78,7 @@ pub struct Args {
     /// keys come from untrusted sources
     #[arg(long, value_name = "KEY", default_value = "random")]
     hash_key: HashKeyArg,
-    /// When an acknowledged update is durable; applies to this run, and is chosen again at each opening
+    /// Durability of acknowledged updates in this run: always, every:MS or never; each opening chooses its own
     #[arg(long, default_value = "every:100")]
     durability: DurabilityArg,
 }

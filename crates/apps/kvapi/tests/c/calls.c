@@ -1,4 +1,4 @@
-/* Every synchronous call, with what it gives and what it refuses. */
+/* Every synchronous call, with its results and its errors. */
 #include "check.h"
 
 static char big[KVS_MAX_VALUE_LENGTH + 1];
@@ -159,7 +159,7 @@ static void deletions(void) {
   TRUE(bits[0] == 0 && bits[1] == 0);
 }
 
-/* Counts the entries of a list, and checks each against what was stored. */
+/* Counts the entries of a list, and checks each against the stored data. */
 static uint32_t entries(const kvs_iterator_list *list, bool has_values) {
   uint32_t count = 0, at = 0, length;
   while (at < list->size) {
@@ -230,7 +230,7 @@ int main(int argc, char **argv) {
   pairs();
   deletions();
   iterators();
-  /* Whoever has a deleted key space open is told. */
+  /* An open handle of a deleted key space gives an error. */
   GIVES(KVS_SUCCESS, kvs_delete_key_space(device, &name));
   GIVES(KVS_ERR_KS_NOT_EXIST, kvs_get_key_space_info(space, &info));
   GIVES(KVS_SUCCESS, kvs_close_device(device));

@@ -1,4 +1,4 @@
-/* What the programs of the tests share. */
+/* The shared parts of the test programs. */
 #ifndef CHECK_H
 #define CHECK_H
 

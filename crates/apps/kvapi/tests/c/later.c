@@ -1,4 +1,4 @@
-/* Every asynchronous call, from several threads, and what stands after the device is opened again. */
+/* Every asynchronous call, from several threads, and the content after the device is opened again. */
 #include "check.h"
 
 #define THREADS 4
@@ -24,7 +24,7 @@ static void await(int count_min) {
   pthread_mutex_unlock(&lock);
 }
 
-/* Stores another pair from the function that is called back. */
+/* Stores another pair from the callback. */
 static void again(kvs_postprocess_context *context) {
   kvs_key key = key_of("from the callback");
   kvs_value value = {"yes", 3, 0, 0};
@@ -137,7 +137,7 @@ int main(int argc, char **argv) {
   }
   others();
   int before = ended;
-  /* Closing waits for what was submitted. */
+  /* Closing waits for submitted commands. */
   for (int i = 0; i < 100; i++) one(kvs_store_kvp_async(space, &key, &value, NULL, NULL, NULL, count));
   GIVES(KVS_SUCCESS, kvs_close_device(device));
   TRUE(ended == before + 100);

@@ -1,4 +1,4 @@
-"""Compares signatures with those of the rensa that is installed: the cases of one kind in a folder."""
+"""Compares signatures with those of the installed rensa: the cases of one kind in a folder."""
 
 import json
 import sys

@@ -1,10 +1,10 @@
 """Compares matrices and tokens of nandex-tfidf with those of scikit-learn.
 
-The argument is a folder that tests/sklearn.rs has filled:
+The argument is a folder written by tests/sklearn.rs:
   cases.jsonl       a case in each line: options of TfidfVectorizer, and files in the folder
   characters.jsonl  the tokens of a text around each character
   stop_words.txt    the English stop words
-Each difference is a line of output, and then the exit code is 1.
+Each difference is printed on a line, and makes the exit code 1.
 """
 
 import json
@@ -38,8 +38,8 @@ def texts(path):
 
 
 def fitted(options, documents, terms):
-    """The vectorizer of these options. Where the limit of features cuts through equally frequent terms, numpy's sort
-    decides which are kept, so there the choice is checked and then taken over."""
+    """Returns the vectorizer of these options. If the limit of features divides equally frequent terms, numpy's sort
+    decides which are kept, so the choice is checked and then adopted."""
     options = dict(options, ngram_range=tuple(options["ngram_range"]))
     limit = options.get("max_features")
     if limit is None:
@@ -54,7 +54,7 @@ def fitted(options, documents, terms):
     expected = sorted(names[order])
     own = sorted(TfidfVectorizer(**options).fit(documents).get_feature_names_out())
     frequency = dict(zip(names, counts))
-    # scikit-learn's own choice has the same frequencies, whichever of the equal ones it takes.
+    # scikit-learn's own choice has the same frequencies, whichever of the equal terms it keeps.
     if sorted(frequency[t] for t in own) != sorted(frequency[t] for t in expected):
         differ("reference", "scikit-learn keeps other frequencies than the rule of this test")
     if terms != expected:

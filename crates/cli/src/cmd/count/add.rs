@@ -63,7 +63,7 @@ pub struct BuildArgs {
     discipline: Option<DisciplineArg>,
     #[command(flatten)]
     stated: StatedArgs,
-    /// When a key that was read is durable: always, every:MS or never, which means at the end
+    /// Durability of keys that were read: always, every:MS, or never (only at the end)
     #[arg(long, default_value = "never")]
     durability: DurabilityArg,
 }
@@ -88,7 +88,7 @@ pub struct AddArgs {
     input: InputArgs,
     #[command(flatten)]
     estimate: EstimateArgs,
-    /// When a key that was added is durable: always, every:MS or never, which means at the end
+    /// Durability of added keys: always, every:MS, or never (only at the end)
     #[arg(long, default_value = "every:100")]
     durability: DurabilityArg,
 }

@@ -28,7 +28,7 @@ pub struct Args {
     /// Merge all levels into one, so that a lookup reads one page
     #[arg(long)]
     compact: bool,
-    /// When a key that was added is durable: always, every:MS or never, which means at the end
+    /// Durability of added keys: always, every:MS, or never (only at the end)
     #[arg(long, default_value = "every:100")]
     durability: DurabilityArg,
 }

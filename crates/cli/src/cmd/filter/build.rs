@@ -36,7 +36,7 @@ pub struct Args {
     /// with the output of `nandex probe --json`, or none
     #[arg(long, value_name = "SOURCE", default_value = "none")]
     geometry: GeometryArg,
-    /// When a key that was read is durable: always, every:MS or never, which means at the end
+    /// Durability of keys that were read: always, every:MS, or never (only at the end)
     #[arg(long, default_value = "never")]
     durability: DurabilityArg,
 }

@@ -45,7 +45,7 @@ pub struct Args {
     /// Merge all levels into one, which frees the space of deleted keys
     #[arg(long)]
     compact: bool,
-    /// When a delete is durable: always, every:MS or never, which means at the end
+    /// Durability of deletions: always, every:MS, or never (only at the end)
     #[arg(long, default_value = "every:100")]
     durability: DurabilityArg,
 }

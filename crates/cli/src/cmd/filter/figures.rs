@@ -29,7 +29,7 @@ pub struct FilterFigures {
     rate: f64,
     rate_made_for: f64,
     keys_made_for: u64,
-    /// How many of the most recent inserts are certainly present, in a filter that forgets older ones.
+    /// The number of most recent inserts that are certainly present, in a filter that forgets older ones.
     #[serde(skip_serializing_if = "Option::is_none")]
     window_keys: Option<u64>,
     /// The levels on flash, the smallest first.

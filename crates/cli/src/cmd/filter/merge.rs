@@ -26,7 +26,7 @@ const ONLY_SETS: &str = "only sets merge; build it without --window";
 /// The number of files that are open at once, for one pass over all of them.
 const GROUP: usize = 8;
 
-/// What users have to know about filters that merge.
+/// The help on the merging of filters.
 const ALIKE: &str = "Filters merge when they were made for the same keys at the same rate \
     (build --keys, --rate) and hash alike. The files stay as they are. Where the sum holds more \
     keys than one was made for, it errs more often: make parts for as many keys as the whole.";

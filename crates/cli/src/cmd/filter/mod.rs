@@ -46,7 +46,7 @@ enum Verb {
     Unique(Box<unique::Args>),
 }
 
-/// What users of filters must know about hash keys.
+/// The help on the hash keys of filters.
 const SHARED_KEY: &str = "Filters merge only when they hash alike, so all of them are made with \
     one published hash key unless --hash-key says otherwise. Whoever knows it can choose keys that \
     collide: for keys from strangers take --hash sip13 --hash-key random, or a key of your own.";

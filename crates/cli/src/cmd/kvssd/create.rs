@@ -19,7 +19,7 @@ pub struct Args {
     drive: DriveArgs,
     #[command(flatten)]
     limits: LimitArgs,
-    /// When an acknowledged store is durable; applies to this run, and is chosen again at each opening
+    /// Durability of acknowledged stores in this run: always, every:MS or never; each opening chooses its own
     #[arg(long, default_value = "every:100")]
     durability: DurabilityArg,
 }

@@ -25,7 +25,7 @@ use input::Input;
 use output::{Making, Output, kinds};
 use report::{Both, How, Merged, Shared};
 
-/// What users have to know about tables that merge.
+/// The help on the merging of tables.
 const RULES: &str = "Both tables must have keys and values of the same fixed widths; structures, \
     partitions and hash keys may differ. On duplicate keys --prefer names the input that wins. \
     What one table has removed hides nothing of the other. A run that was stopped or killed leaves \

@@ -31,7 +31,7 @@ pub(super) struct Both {
     shared: u64,
     /// The number of those whose values differ.
     differing: u64,
-    /// How often a page was read, at most.
+    /// The most reads of one page.
     passes: u64,
 }
 

@@ -21,7 +21,7 @@ use crate::size::show_bytes;
 use super::change::held;
 use super::hints::explained;
 
-/// What users have to know about indexes that merge.
+/// The help on the merging of indexes.
 const ALIKE: &str = "Indexes merge when they were made with the same --ngram, --stop-words and --no-lowercase, and \
     have no document in common. FROM stays as it is. Each of the two indexes at hand takes --ram.";
 
