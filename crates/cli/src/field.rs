@@ -100,7 +100,7 @@ impl Column {
         let role = self.role;
         bytes.try_into().map(|bytes| u64::from_le_bytes(bytes).to_string()).map_err(|_| {
             format!(
-                "the {role} {} has {} bytes and is no number of {NUMBER_BYTES}; show {role}s with \
+                "the {role} {} has {} bytes and is not a number of {NUMBER_BYTES}; show {role}s with \
                  --{role}-format hex or text",
                 hex(bytes),
                 bytes.len()
@@ -121,7 +121,7 @@ impl Column {
     fn parse_number(&self, text: &str) -> Result<u64, String> {
         let role = self.role;
         text.trim().parse().map_err(|_| {
-            format!("`{text}` is no {role} in the u64 format: a whole number from 0 to 2^64 - 1")
+            format!("`{text}` is not a {role} in the u64 format: a whole number from 0 to 2^64 - 1")
         })
     }
 
@@ -135,7 +135,7 @@ impl Column {
         });
         pairs.collect::<Option<Vec<u8>>>().ok_or_else(|| {
             format!(
-                "`{text}` is no {role} in the hex format: two digits from 0-9a-f for each byte \
+                "`{text}` is not a {role} in the hex format: two digits from 0-9a-f for each byte \
                  (text and u64 are other formats)"
             )
         })

@@ -128,7 +128,7 @@ fn read(file: &Path) -> Result<Geometry> {
     let text = fs::read_to_string(file).with_context(|| format!("cannot read {place}"))?;
     let probed: Probed = serde_json::from_str(&text).with_context(|| {
         format!(
-            "{place} is no output of `nandex probe --json`; give one, or the word probe or none"
+            "{place} is not an output of `nandex probe --json`; give one, or the word probe or none"
         )
     })?;
     let (channels, chunk_bytes) = (probed.channels.value, probed.chunk_bytes.value);

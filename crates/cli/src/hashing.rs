@@ -56,7 +56,7 @@ impl FromStr for HashKeyArg {
             _ => u128::from_str_radix(word.trim_start_matches("0x"), 16).map(Self::Given).map_err(
                 |_| {
                     format!(
-                        "`{word}` is no hash key; choose shared, random, or up to 32 digits in hex"
+                        "`{word}` is not a hash key; choose shared, random, or up to 32 digits in hex"
                     )
                 },
             ),

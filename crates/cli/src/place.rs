@@ -74,7 +74,9 @@ impl FromStr for DurabilityArg {
             ("never", None) => Durability::Never,
             (_, Some(ms)) => Durability::Every(Duration::from_millis(ms)),
             _ => {
-                return Err(format!("`{word}` is no durability; choose always, every:MS or never"));
+                return Err(format!(
+                    "`{word}` is not a durability; choose always, every:MS or never"
+                ));
             }
         };
         Ok(Self(durability))

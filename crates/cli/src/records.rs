@@ -384,7 +384,7 @@ mod tests {
     fn a_bad_record_is_named_by_its_line() {
         let samples: [(&[u8], RecordFormat, &str); 5] = [
             (b"1,2\n3\n", RecordFormat::Csv, "line 2: 1 column(s)"),
-            (b"1,2\nx,4\n", RecordFormat::Csv, "line 2: `x` is no key"),
+            (b"1,2\nx,4\n", RecordFormat::Csv, "line 2: `x` is not a key"),
             (b"\n{\"key\": 1}\n", RecordFormat::Ndjson, "line 2: no `value`"),
             (b"{\"key\": [], \"value\": 1}\n", RecordFormat::Ndjson, "neither a string nor"),
             (b"0123456701234567xyz", RecordFormat::Binary, "record 2: the input ends after 3"),

@@ -33,7 +33,7 @@ impl StructureArg {
         let hidden = others().map(|(kind, _)| PossibleValue::new(kind).hide(true));
         let words = PossibleValuesParser::new([auto].into_iter().chain(kinds).chain(hidden));
         words.try_map(|word| match others().find(|(kind, _)| *kind == word) {
-            Some((kind, verbs)) => Err(format!("a {kind} is no table; {verbs} makes one")),
+            Some((kind, verbs)) => Err(format!("a {kind} is not a table; {verbs} creates one")),
             None => Ok(Self(registry::find(&word).map(|row| row.kind))),
         })
     }

@@ -49,7 +49,8 @@ fn open(uri: &str) -> Result<DeviceHandle> {
 
 fn in_file(path: &Path) -> Result<Drive> {
     if !path.exists() {
-        let words = format!("{} is not there; make it with nandex kvssd create", path.display());
+        let words =
+            format!("{} does not exist; create it with nandex kvssd create", path.display());
         return Err(Failure::new(ResultCode::DeviceNotExist, words));
     }
     let opened = nandex::options().create(Create::Open).open(path).map_err(Failure::from);

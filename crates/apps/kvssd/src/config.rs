@@ -133,7 +133,8 @@ impl IndexChoice<'_> {
     pub fn predict(&self, pairs_max: u64) -> Result<Prediction> {
         let Some(Family::Table(row)) = registry::find(self.kind).map(|row| &row.family) else {
             let kinds: Vec<_> = registry::tables().map(|(row, _)| row.kind).collect();
-            let reason = format!("{:?} is no table; choose one of {}", self.kind, kinds.join(", "));
+            let reason =
+                format!("{:?} is not a table; choose one of {}", self.kind, kinds.join(", "));
             return Err(Error::Config { field: "index", reason });
         };
         let policy = if row.grows { Policy::Grow } else { Policy::Reject };

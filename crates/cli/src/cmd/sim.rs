@@ -118,7 +118,7 @@ enum Filled {
 fn rate(text: &str) -> Result<u64, String> {
     match size::parse_count(text)? {
         rate @ 1..=1_000_000_000 => Ok(rate),
-        rate => Err(format!("{rate} is no rate; expected 1 to 1e9 requests each second")),
+        rate => Err(format!("{rate} is not a rate; expected 1 to 1e9 requests per second")),
     }
 }
 
@@ -127,7 +127,7 @@ fn pages(text: &str) -> Result<u32, String> {
     let pages = u32::try_from(bytes / HOST_PAGE_BYTES).ok();
     let whole = bytes > 0 && bytes.is_multiple_of(HOST_PAGE_BYTES);
     pages.filter(|_| whole).ok_or_else(|| {
-        format!("{bytes} bytes are no request; expected a multiple of 4096, up to 16 TiB")
+        format!("{bytes} bytes are not a request; expected a multiple of 4096, up to 16 TiB")
     })
 }
 

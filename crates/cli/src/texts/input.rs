@@ -197,9 +197,9 @@ impl ReadingArgs {
         match (found.is_dir(), self.format) {
             (true, None | Some(Format::Folder)) => Ok(Format::Folder),
             (true, Some(_)) => {
-                bail!("{shown} is a folder; leave --format out, or name the files in it")
+                bail!("{shown} is a folder; omit --format, or name the files in it")
             }
-            (false, Some(Format::Folder)) => bail!("{shown} is no folder; leave --format out"),
+            (false, Some(Format::Folder)) => bail!("{shown} is not a folder; omit --format"),
             (false, Some(format)) => Ok(format),
             (false, None) => Ok(by_extension(path)),
         }

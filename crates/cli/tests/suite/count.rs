@@ -144,7 +144,7 @@ fn bad_input_is_told_and_what_came_before_is_kept() {
         "1 | count build l long | long:2: it has 32 bytes, and the table takes keys of up to 31: --too-long skip\n\
          1 | count dump l | it is unfinished\n\
          1 | count build e endless | longer than 1048576 bytes\n\
-         1 | count build n lines --numbers | lines:1: `a` is no key in the u64 format: a whole number\n\
+         1 | count build n lines --numbers | lines:1: `a` is not a key in the u64 format: a whole number\n\
          1 | count build w lines --weights | expected a key, a tab and an amount\n\
          1 | count build x absent | cannot open absent\n\
          2 | count build x lines --longest 32 | 32 is not in 8..=31\n\

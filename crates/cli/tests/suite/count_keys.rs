@@ -141,7 +141,7 @@ fn keys_of_fixed_width_are_stored_as_they_are_and_written_as_in_other_verbs() {
         "1 | count build x odd --width 4 | odd, key 2: expected 4 bytes, found 1\n\
          1 | count build y long --width 33 | keys of up to 32 bytes are stored whole; add --fpr\n\
          1 | count build y raw --width 4 --key-bytes 5 | keys have one width\n\
-         1 | count build z odd --key-bytes 4 | odd:1: `abcde` is no key in the hex format\n\
+         1 | count build z odd --key-bytes 4 | odd:1: `abcde` is not a key in the hex format\n\
          1 | count build u odd --key-bytes 4 --key-format text | odd:1: a key of 5 bytes: the table has keys of 4\n\
          1 | count get r abcd | key 1: a key of 2 bytes: the table has keys of 4 bytes\n\
          1 | count dump r --key-format u64 | the u64 format is for 8\n\
@@ -231,7 +231,7 @@ fn keys_that_are_asked_for_are_named_by_their_line() {
     let folder = folder(&[("n", b"7\n")]);
     ok(folder.run("count build c n --numbers"));
     let got = folder.run_with("count get c", b"7\nseven\n");
-    assert!(got.code == 1 && got.stderr.contains("stdin:2: `seven` is no key"), "{got:?}");
+    assert!(got.code == 1 && got.stderr.contains("stdin:2: `seven` is not a key"), "{got:?}");
 }
 
 #[test]

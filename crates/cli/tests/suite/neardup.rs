@@ -188,7 +188,7 @@ fn other_options_and_files_that_are_no_index_are_refused_with_the_remedy() {
         1 | neardup index n.nandex t.txt --scheme datasketch --seed 4294967296 | numpy takes 0 to
         2 | neardup index n.nandex t.txt --shingle 3 | give 3w for words
         2 | neardup dedup n.nandex t.txt | --kept
-        2 | create n.nandex --structure slicelsh | a slicelsh is no table; `nandex neardup index` makes one",
+        2 | create n.nandex --structure slicelsh | a slicelsh is not a table; `nandex neardup index` creates one",
     );
     assert!(!folder.path("n.nandex").exists() && !folder.path("n.nandex.unfinished").exists());
     // The same options are accepted, and so are none.

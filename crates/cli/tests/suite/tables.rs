@@ -237,7 +237,7 @@ fn a_volume_keeps_the_channels_that_it_was_made_with_and_places_slicetables_by_t
         "
 1 | create no.nandex --entries 1e5 --geometry blind.json | saw no channels
 1 | create no.nandex --entries 1e5 --geometry odd.json | neither lba nor write-order
-1 | create no.nandex --entries 1e5 --geometry text.json | is no output of `nandex probe --json`
+1 | create no.nandex --entries 1e5 --geometry text.json | is not an output of `nandex probe --json`
 1 | create no.nandex --entries 1e5 --geometry gone.json | cannot read
 ",
     );

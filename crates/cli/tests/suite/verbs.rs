@@ -228,7 +228,10 @@ fn a_bad_record_stops_a_load_and_what_came_before_it_stays() {
     let outcome = load(&folder, "1,10\n2,20\nthree,30\n");
     assert_eq!(outcome.code, 1);
     assert!(outcome.stderr.contains("stopped after 2 records"), "{outcome:?}");
-    assert!(outcome.stderr.contains("line 3: `three` is no key in the u64 format"), "{outcome:?}");
+    assert!(
+        outcome.stderr.contains("line 3: `three` is not a key in the u64 format"),
+        "{outcome:?}"
+    );
     assert_eq!(folder.run("get t.nandex 2 --key-format u64").stdout, "2\t20\n");
 }
 

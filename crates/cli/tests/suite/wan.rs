@@ -179,7 +179,7 @@ fn damaged_references_are_refused_and_leave_no_file() {
 1 | wan restore other.refs -o out --cache c | cut off
 1 | wan restore first -o out --cache c | readable stream of nandex wan
 1 | wan restore gone.refs -o out --cache c | cannot open gone.refs
-1 | wan restore a.refs -o out --cache gone | there is no cache gone: a file of references is of use only with the cache
+1 | wan restore a.refs -o out --cache gone | there is no cache gone: a file of references is useful only with the cache
 1 | wan restore a.refs -o out --cache first | first
 1 | wan send - --cache c | stdin cannot be the input and the channel
 1 | wan store first -o out --cache c --level 99 | expected 1 to 19

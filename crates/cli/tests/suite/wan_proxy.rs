@@ -210,7 +210,7 @@ fn a_slow_link_on_loopback_is_measured_with_and_without_both_halves() {
 1 | wan proxy measure --runs 0 | runs: 0; expected 1 to
 1 | wan proxy measure --redundancy 2 | redundancy: 2; expected shares from 0 to 1
 1 | wan proxy measure --rate 8kbit | stream_bytes: a stream takes 8388 s
-2 | wan proxy measure --rate 10 | is no rate; expected one like 10mbit
+2 | wan proxy measure --rate 10 | is not a rate; expected one like 10mbit
 2 | wan proxy measure --direct 127.0.0.1:1 | --through
 2 | wan proxy measure --device lo | --direct
 1 | wan proxy target --listen 0.0.0.0:0 | can be reached from other machines

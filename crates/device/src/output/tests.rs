@@ -155,7 +155,7 @@ fn a_link_that_leads_nowhere_stays_and_what_it_names_is_made() {
     symlink("none/target", at("worse")).unwrap();
     let (kind, text) = refusal(&at("worse"));
     assert_eq!(kind, ErrorKind::NotFound);
-    assert!(text.contains("there is no folder ") && text.contains("none; make it"), "{text}");
+    assert!(text.contains("there is no folder ") && text.contains("none; create it"), "{text}");
     symlink("circle", at("circle")).unwrap();
     assert!(refusal(&at("circle")).1.contains("symbolic link"));
     assert!(at("circle").is_symlink() && at("worse").is_symlink());
@@ -241,7 +241,7 @@ fn folders_and_files_of_folders_that_are_not_there_are_refused() {
     );
     let (kind, text) = refusal(&at("none/out"));
     assert_eq!(kind, ErrorKind::NotFound);
-    assert!(text.starts_with("there is no folder ") && text.contains("none; make it"), "{text}");
+    assert!(text.starts_with("there is no folder ") && text.contains("none; create it"), "{text}");
     assert_eq!(refusal(&at("none/")).0, ErrorKind::NotFound);
     assert_eq!(refusal(&at("file/out")).0, ErrorKind::NotADirectory);
     assert_eq!(refusal(Path::new("")).0, ErrorKind::NotFound);

@@ -74,7 +74,7 @@ fn limits_that_cannot_work_are_refused() {
     }
     let cascade = IndexChoice { kind: "cascade", ..index };
     let error = Drive::create(&volume, NAME, fine, cascade).unwrap_err();
-    assert!(error.to_string().contains("is no table; choose one of"), "{error}");
+    assert!(error.to_string().contains("is not a table; choose one of"), "{error}");
 }
 
 #[test]

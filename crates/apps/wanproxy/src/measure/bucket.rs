@@ -52,7 +52,7 @@ impl FromStr for LinkRate {
 
     fn from_str(text: &str) -> std::result::Result<Self, String> {
         let refuse =
-            || format!("`{text}` is no rate; expected one like 10mbit, from 8kbit to 100gbit");
+            || format!("`{text}` is not a rate; expected one like 10mbit, from 8kbit to 100gbit");
         let found = UNITS.iter().find_map(|(unit, bits)| Some((text.strip_suffix(unit)?, bits)));
         let (number, bits) = found.ok_or_else(refuse)?;
         let number: u64 = number.parse().map_err(|_| refuse())?;

@@ -86,7 +86,7 @@ fn unescaped(bytes: &mut impl Iterator<Item = u8>) -> Result<u8> {
         other => {
             let shown = other.map(|byte| char::from(byte).escape_default().to_string());
             bail!(
-                "\\{} is no escape; known are \\\", \\\\, \\t, \\n, \\r and \\x with two digits",
+                "\\{} is not an escape; known are \\\", \\\\, \\t, \\n, \\r and \\x with two digits",
                 shown.unwrap_or_default()
             )
         }
@@ -124,10 +124,10 @@ mod tests {
             ("\"", "does not end with one"),
             ("\"a", "does not end with one"),
             ("\"a\"b\"", "a quote within"),
-            ("\"\\q\"", "\\q is no escape"),
+            ("\"\\q\"", "\\q is not an escape"),
             ("\"\\x1\"", "two digits"),
             ("\"\\x+1\"", "two digits"),
-            ("\"a\\\"", "is no escape"),
+            ("\"a\\\"", "is not an escape"),
         ] {
             let error = unquoted(written.as_bytes()).unwrap_err().to_string();
             assert!(error.contains(reason), "{written}: {error}");

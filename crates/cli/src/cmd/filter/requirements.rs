@@ -66,9 +66,9 @@ impl FromStr for FanOutArg {
             "one" => Ok(Self(FanOut::OneLevel)),
             _ => match word.parse() {
                 Ok(times @ 2..) => Ok(Self(FanOut::Times(times))),
-                _ => {
-                    Err(format!("`{word}` is no fan-out; choose auto, one, or a number from 2 on"))
-                }
+                _ => Err(format!(
+                    "`{word}` is not a fan-out; choose auto, one, or a number from 2 on"
+                )),
             },
         }
     }

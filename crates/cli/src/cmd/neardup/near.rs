@@ -108,14 +108,14 @@ impl FromStr for Shingle {
             Some('c') => Unit::Characters,
             _ => {
                 return Err(format!(
-                    "`{word}` is no shingle; give 3w for words, or 5c for characters"
+                    "`{word}` is not a shingle; give 3w for words, or 5c for characters"
                 ));
             }
         };
         let length = word[..word.len() - 1].parse();
-        length
-            .map(|length| Self(length, unit))
-            .map_err(|_| format!("`{word}` is no shingle; give 3w for words, or 5c for characters"))
+        length.map(|length| Self(length, unit)).map_err(|_| {
+            format!("`{word}` is not a shingle; give 3w for words, or 5c for characters")
+        })
     }
 }
 
@@ -130,7 +130,7 @@ impl FromStr for BandsArg {
         let pair = word.split_once('x').map(|(count, rows)| (count.parse(), rows.parse()));
         match pair {
             Some((Ok(count), Ok(rows))) => Ok(Self(Bands { count, rows })),
-            _ => Err(format!("`{word}` is no number of bands and rows; give 9x13")),
+            _ => Err(format!("`{word}` is not a number of bands and rows; give 9x13")),
         }
     }
 }

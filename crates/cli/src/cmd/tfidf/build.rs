@@ -64,7 +64,7 @@ impl FromStr for Ngram {
         let (min, max) = word.split_once('-').unwrap_or((word, word));
         match (min.parse(), max.parse()) {
             (Ok(min), Ok(max)) => Ok(Self(min, max)),
-            _ => Err(format!("`{word}` is no range of words; give 1, or 1-3")),
+            _ => Err(format!("`{word}` is not a range of words; give 1, or 1-3")),
         }
     }
 }

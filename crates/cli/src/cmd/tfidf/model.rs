@@ -70,7 +70,7 @@ impl FromStr for Limit {
             None => size::parse_count(word).map(DocumentLimit::Count).ok(),
         };
         let bad =
-            || format!("`{word}` is no limit; give a count such as 2, or a share such as 0.5");
+            || format!("`{word}` is not a limit; give a count such as 2, or a share such as 0.5");
         limit.map(Self).ok_or_else(bad)
     }
 }

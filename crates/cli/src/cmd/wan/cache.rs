@@ -66,7 +66,7 @@ pub fn open_made(file: &Path, stated: &Stated) -> Result<Cache> {
     if !VolumeArgs::sparse(file).is_made() {
         let shown = file.display();
         bail!(
-            "there is no cache {shown}: a file of references is of use only with the cache that `nandex wan store` made \
+            "there is no cache {shown}: a file of references is useful only with the cache that `nandex wan store` made \
              it with; give that one as --cache"
         );
     }
