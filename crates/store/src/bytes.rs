@@ -1,7 +1,7 @@
 //! All little-endian access to fixed places in byte slices, and copies of short ones, in one place.
 //!
-//! The `get` and `put` functions are for places whose length the caller has proven, and panic past the end; [`Reader`]
-//! is for bytes that may be anything, and returns an error.
+//! The `get` and `put` functions are for places whose length the caller has verified, and panic past the end;
+//! [`Reader`] is for bytes that may be anything, and returns an error.
 
 use nandex_device::PageId;
 

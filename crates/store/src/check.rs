@@ -54,7 +54,7 @@ pub struct CheckedStructure {
     pub name: String,
     /// The kind of structure.
     pub kind: String,
-    /// Entries that were read and proven, counting every version of a key; 0 if no structure counted.
+    /// Entries that were read and verified, counting every version of a key; 0 if no structure counted.
     pub entries: u64,
 }
 
@@ -218,7 +218,7 @@ impl Checker {
         }
     }
 
-    /// Notes how many entries of a structure were read and proven.
+    /// Notes how many entries of a structure were read and verified.
     pub fn count_entries(&mut self, structure: &str, entries: u64) {
         let mut all = self.report.structures.iter_mut();
         if let Some(structure) = all.find(|checked| checked.name == structure) {

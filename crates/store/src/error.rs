@@ -85,7 +85,7 @@ pub enum Error {
     /// An update of a volume that was opened read-only.
     #[error("the volume was opened read-only; reopen it read-write to modify it")]
     ReadOnly,
-    /// A configuration that cannot work.
+    /// An invalid configuration.
     #[error("{field}: {reason}")]
     Config {
         /// The name of the configuration field.

@@ -51,11 +51,11 @@ barriers! {
     LogBlockClaimsItsSync,
     /// The log's head does not overwrite the tail while it is needed.
     LogSparesItsTail,
-    /// A block of the log proves its checksum.
+    /// The checksum of a block of the log is verified.
     BlockChecksum,
-    /// A block proves that it belongs to this volume.
+    /// The volume of a block is verified.
     BlockVolume,
-    /// A block proves that it belongs to its place.
+    /// The place of a block is verified.
     BlockPlace,
     /// A block names the checksum of the one before it.
     BlockChain,
@@ -107,17 +107,17 @@ barriers! {
     RemovedFreedAfterCheckpoint,
     /// A volume shorter than its superblock says is refused.
     LengthChecked,
-    /// A page proves its checksum.
+    /// The checksum of a page is verified.
     PageChecksum,
-    /// A page proves that it is one.
+    /// A page is verified to be one.
     PageMagic,
-    /// A page proves that it belongs to its place.
+    /// The place of a page is verified.
     PageNumber,
-    /// A page proves its kind.
+    /// The kind of a page is verified.
     PageKind,
-    /// A page proves its structure.
+    /// The structure of a page is verified.
     PageStructure,
-    /// A page proves its generation.
+    /// The generation of a page is verified.
     PageGeneration,
     /// A segment is written again only once its eviction is in a durable checkpoint.
     RingSparesCheckpoint,
@@ -139,11 +139,11 @@ barriers! {
     ShadowKeepsNewest,
     /// A block's number used again after a crash differs from its first use.
     ShadowTellsEpochs,
-    /// A block's pages are proven before they are carried over to the next version.
+    /// A block's pages are verified before they are carried over to the next version.
     RewriteProvesPages,
     /// The I/O of a failed rewrite ends before its block is freed.
     RewriteEndsItsWrites,
-    /// A run's pages are proven before they are used.
+    /// A run's pages are verified before they are used.
     RunProvesPages,
     /// A run is finished only once all of its writes have succeeded.
     RunHearsItsWrites,
@@ -195,7 +195,7 @@ barriers! {
     MoveTakesItsRuns,
     /// In the index: no directory changes between the captures of buffers and of directories.
     RecordsCaptureHoldsMaps,
-    /// In the index: record tables are proven before they are carried over to the next version.
+    /// In the index: record tables are verified before they are carried over to the next version.
     RecordsProvePages,
     /// In the index: a directory names record tables only once all of their writes have succeeded.
     RecordsHearTheirWrites,

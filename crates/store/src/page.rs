@@ -1,4 +1,4 @@
-//! The sealed page: bytes that prove their place, their age and their kind.
+//! The sealed page: bytes whose place, age and kind can be verified.
 //!
 //! Every page on flash begins with a header. Its checksum covers the header and the body, and it contains the
 //! page's own number, its structure and its generation. So a flipped bit, a misdirected page and a page of an

@@ -27,7 +27,7 @@ pub enum Error {
         /// The value found.
         found: String,
     },
-    /// A configuration that cannot work.
+    /// An invalid configuration.
     #[error("{field}: {reason}")]
     Config {
         /// The name of the field.

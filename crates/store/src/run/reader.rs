@@ -1,4 +1,4 @@
-//! Reading a run from front to back: every page is proven and decoded.
+//! Reads a run from front to back: every page is verified and decoded.
 
 use std::ops::Range;
 

@@ -3,7 +3,7 @@
 //!
 //! ```text
 //!   old block   | 0 | 1 | 2 | 3 | 4 |          chunk 3 is read
-//!                             |                chunk 2 is proven, changed, sealed
+//!                             |                chunk 2 is verified, changed, sealed
 //!   draft       | 0 | 1 | 2 | 3 | 4 |          chunk 1 is written
 //! ```
 
