@@ -132,7 +132,7 @@ impl ReadPool {
         ReadPipeline::new(self, user)
     }
 
-    /// The RAM of what is idle, in bytes. What is shared with other pools is counted in full.
+    /// Returns the RAM of idle buffers, in bytes. Buffers shared with other pools are counted in full.
     #[must_use]
     pub fn ram_bytes(&self) -> usize {
         self.idle.ram_bytes()
