@@ -62,7 +62,7 @@ pub enum Error {
     /// A file that is not an index of this kind, or of a version that this program does not know.
     #[error("this is not a readable index of near-duplicates: {reason}")]
     NoIndex {
-        /// What was expected, what was found, and what to do.
+        /// The expected and the found value, and the remedy.
         reason: String,
     },
     /// A change whose commit failed, so that only reopening the index shows whether it counts.
@@ -73,7 +73,7 @@ pub enum Error {
     /// Bytes that no run can have written.
     #[error("the index contradicts itself: {reason}; build it again, or restore a copy")]
     Contradiction {
-        /// What was expected, and what was found.
+        /// The expected and the found value.
         reason: String,
     },
 }

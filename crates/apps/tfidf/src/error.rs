@@ -82,7 +82,7 @@ pub enum Error {
     /// A file that is not an index of this kind, or of a version that this program does not know.
     #[error("this is not a readable TF-IDF index: {reason}")]
     NoIndex {
-        /// What was expected, what was found, and what to do.
+        /// The expected and the found value, and the remedy.
         reason: String,
     },
     /// A change whose commit failed, so that only reopening the index shows whether it counts.
@@ -93,7 +93,7 @@ pub enum Error {
     /// Counts that no run can have written.
     #[error("the index contradicts itself: {reason}; build it again, or restore a copy")]
     Contradiction {
-        /// What was expected, and what was found.
+        /// The expected and the found value.
         reason: String,
     },
     /// There is no term for the matrix.
@@ -105,7 +105,7 @@ pub enum Error {
     /// A vector whose numbers the output cannot hold.
     #[error("cannot write the matrix: {reason}")]
     Matrix {
-        /// What was expected, what was found, and what to do.
+        /// The expected and the found value, and the remedy.
         reason: String,
     },
 }

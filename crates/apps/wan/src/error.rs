@@ -35,7 +35,7 @@ pub enum Error {
     /// Bytes that are not a stream of this kind, or of a version that this program does not know.
     #[error("this is not a readable stream of nandex wan: {reason}")]
     NoStream {
-        /// What was expected, what was found, and what to do.
+        /// The expected and the found value, and the remedy.
         reason: String,
     },
     /// A frame that was changed in transit, or that no encoder produces.
@@ -45,7 +45,7 @@ pub enum Error {
     Frame {
         /// The number of the frame, from 0 on.
         frame: u64,
-        /// What was expected, and what was found.
+        /// The expected and the found value.
         reason: String,
     },
     /// The stream has no end.
@@ -70,7 +70,7 @@ pub enum Error {
     /// The other side has ended or violates the protocol.
     #[error("the other side: {reason}")]
     Peer {
-        /// What happened, and what to do.
+        /// The event, and the remedy.
         reason: String,
     },
     /// A failure of zstd that its input did not cause.

@@ -25,7 +25,7 @@ pub enum Error {
     File {
         /// The file.
         path: PathBuf,
-        /// What was expected, what was found, and what to do.
+        /// The expected and the found value, and the remedy.
         reason: String,
     },
     /// An address that cannot be listened on.
@@ -53,7 +53,7 @@ pub enum Error {
     /// The peer does not have the key or the certificates.
     #[error("the handshake with the other half failed: {reason}")]
     Handshake {
-        /// What was expected, what was found, and what to do.
+        /// The expected and the found value, and the remedy.
         reason: String,
     },
     /// A timeout.
@@ -70,7 +70,7 @@ pub enum Error {
     /// The other half violates the protocol.
     #[error("the other half: {reason}")]
     Peer {
-        /// What happened, and what to do.
+        /// The event, and the remedy.
         reason: String,
     },
     /// The other half reports that its side of the connection was reset.
@@ -95,7 +95,7 @@ pub enum Error {
     /// An invalid request of the program at this side.
     #[error("the request of the program: {reason}")]
     Request {
-        /// What was expected, and what was found.
+        /// The expected and the found value.
         reason: String,
     },
     /// A limit of connections is reached.
