@@ -99,7 +99,7 @@ impl Inner {
         Ok(())
     }
 
-    /// Allows the pages that the durable checkpoint no longer refers to to be overwritten.
+    /// Allows overwriting the pages that the durable checkpoint no longer refers to.
     fn truncate(&self, tail: Lsn, structures: &[OpenStructure]) {
         self.log.release(tail);
         structures.iter().for_each(|(_, structure)| structure.committed());
