@@ -25,7 +25,7 @@ pub enum Unit {
     Characters,
 }
 
-/// How text becomes shingles: all runs of that many words or characters. A text with fewer has one shingle, of all its
+/// How text becomes shingles: all runs of `length` words or characters. A text with fewer has one shingle, of all its
 /// units; a text with none has no shingle, and is not near any other.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -114,8 +114,8 @@ impl Default for MinHashing {
 pub struct SimHashing {
     /// Bits of a signature; 64 by default.
     pub bits: SimHashBits,
-    /// Documents whose signatures differ in at most that many bits are near-duplicates, and all of them are found; 3 by
-    /// default. There is one table more than that, so at most 63.
+    /// Documents whose signatures differ in at most this number of bits are near-duplicates, and all of them are found;
+    /// 3 by default. There is one table more than that, so at most 63.
     pub distance: u32,
 }
 
@@ -147,7 +147,7 @@ pub struct VectorHashing {
 }
 
 impl VectorHashing {
-    /// Returns the usual options for vectors of that many numbers that are near at this distance.
+    /// Returns the usual options for vectors of `dimensions` numbers that are near at this distance.
     #[must_use]
     pub const fn new(dimensions: u32, distance: f64) -> Self {
         let (tables, projections, probes) = (10, 8, 8);

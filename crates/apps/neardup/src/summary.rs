@@ -82,8 +82,8 @@ pub struct Example {
 }
 
 impl Index {
-    /// Returns its figures, with at most that many examples: the least near pairs, which are the ones to examine. Their
-    /// texts are not in the index. Costs a reading of all records, as [`clusters`](Self::clusters) and
+    /// Returns its figures, with at most `examples_max` examples: the least near pairs, which are the ones to examine.
+    /// Their texts are not in the index. Costs a reading of all records, as [`clusters`](Self::clusters) and
     /// [`pairs`](Self::pairs).
     ///
     /// # Errors

@@ -75,7 +75,7 @@ impl Analysis {
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum DocumentLimit {
-    /// That many documents.
+    /// A number of documents.
     Count(u64),
     /// This share of all documents, 0 to 1.
     Share(f64),

@@ -222,7 +222,7 @@ pub(crate) fn container_count(lengths: &[usize]) -> usize {
     count
 }
 
-/// Returns the most containers for that many chunks of that many bytes: a container that is closed before it has its
+/// Returns the most containers for `chunks` chunks of `bytes` bytes: a container that is closed before it has its
 /// maximum of chunks exceeds its limit together with the next chunk.
 pub(crate) fn container_count_max(bytes: usize, chunks: usize) -> usize {
     2 * bytes / CONTAINER_BYTES_MAX + chunks / CONTAINER_CHUNKS_MAX + 1

@@ -39,7 +39,7 @@ pub(crate) fn pack(prefix: &[u8], data: &[u8], level: i32) -> Result<Vec<u8>> {
     Ok(out)
 }
 
-/// Decompresses the data after `prefix`; `None` unless it has exactly that many bytes.
+/// Decompresses the data after `prefix`; `None` unless it has exactly `bytes` bytes.
 pub(crate) fn unpack(prefix: &[u8], packed: &[u8], bytes: usize) -> Result<Option<Vec<u8>>> {
     let mut out = Vec::with_capacity(bytes);
     let mut context = DCtx::create();

@@ -14,7 +14,7 @@ pub(crate) struct Engine {
 }
 
 impl Engine {
-    /// Creates an engine that uses at most that many threads at a time.
+    /// Creates an engine that uses at most `threads` threads at a time.
     pub(crate) fn new(threads: usize) -> Self {
         Self { places: Arc::new(Semaphore::new(threads)) }
     }

@@ -46,7 +46,7 @@ pub(super) struct Described<'d> {
 }
 
 impl Described<'_> {
-    /// Encodes the record, with a signature of that many bytes, which `put_signature` appends.
+    /// Encodes the record, with a signature of `signature_bytes` bytes, which `put_signature` appends.
     pub(super) fn encode(
         &self,
         signature_bytes: usize,

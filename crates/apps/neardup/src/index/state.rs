@@ -54,7 +54,7 @@ impl State {
         }
     }
 
-    /// Returns the same state with that many probes.
+    /// Returns the same state with `probes` probes.
     pub(super) fn probing(self, probes: u32) -> Self {
         Self { probes, ..self }
     }

@@ -185,7 +185,7 @@ impl Block {
         bytes
     }
 
-    /// Decodes the block of that number, of an index with that many tables.
+    /// Decodes block `number` of an index with `tables` tables.
     ///
     /// # Errors
     /// Invalid bytes.

@@ -29,7 +29,7 @@ pub(super) struct Listed<'l> {
 }
 
 impl Directory {
-    /// Creates a directory for that many documents.
+    /// Creates a directory for `documents` documents.
     ///
     /// # Errors
     /// RAM that is too little for them.

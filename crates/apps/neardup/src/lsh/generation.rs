@@ -72,8 +72,8 @@ impl Shape {
 }
 
 impl Plan {
-    /// Returns the generation for documents from a number on that uses that many bytes of RAM best: one of the most
-    /// bits if it fits half of the RAM, or else one of the fewest bits, perhaps of fewer documents.
+    /// Returns the generation for documents from number `first` on that uses `ram_bytes` bytes of RAM best: one of the
+    /// most bits if it fits half of the RAM, or else one of the fewest bits, perhaps of fewer documents.
     ///
     /// # Errors
     /// If those are fewer than `least`.

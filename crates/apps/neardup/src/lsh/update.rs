@@ -101,7 +101,7 @@ impl Writer {
         self.documents = documents;
     }
 
-    /// Returns the number of the next document, whose name has that many bytes.
+    /// Returns the number of the next document, whose name has `name_bytes` bytes.
     fn take_number(&mut self, name_bytes: usize) -> u64 {
         if self.name_bytes + name_bytes > BLOCK_NAME_BYTES_MAX {
             self.state.next = self.state.next.next_multiple_of(self.block_documents);

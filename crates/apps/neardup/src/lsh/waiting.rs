@@ -32,7 +32,7 @@ pub(super) struct Waiting {
 }
 
 impl Waiting {
-    /// Creates an empty queue, with space for that many documents.
+    /// Creates an empty queue, with space for `documents_max` documents.
     pub(super) fn new(tables: usize, documents_max: usize) -> Self {
         Self {
             tables,

@@ -40,7 +40,7 @@ impl BlocksMax {
         Self { terms: RunInfo::blocks_max(runs.iter().copied()), ..Self::default() }
     }
 
-    /// Returns the most blocks of that many documents.
+    /// Returns the most blocks of `documents` documents.
     pub(super) fn of_documents(documents: u64) -> u32 {
         u32::try_from(documents.div_ceil(BLOCK_DOCUMENTS as u64)).unwrap_or(u32::MAX)
     }

@@ -32,7 +32,7 @@ pub(super) struct CountTables {
 }
 
 impl CountTables {
-    /// Creates empty tables for about that many terms.
+    /// Creates empty tables for about `terms` terms.
     pub(super) fn create(
         volume: &Volume,
         (generation, terms): (u64, u64),

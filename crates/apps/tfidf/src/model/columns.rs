@@ -61,7 +61,7 @@ pub(super) enum ColumnsBuilder {
 }
 
 impl ColumnsBuilder {
-    /// Creates a builder for that many columns, in about `ram_bytes` of RAM. Files are created in `folder` if the RAM
+    /// Creates a builder for `count` columns, in about `ram_bytes` of RAM. Files are created in `folder` if the RAM
     /// is too little.
     pub(super) fn new(folder: &Path, count: u64, ram_bytes: u64) -> Self {
         if count.saturating_mul(ENTRY_RAM_BYTES) > ram_bytes {

@@ -93,7 +93,7 @@ impl Tokens {
         &self.spans
     }
 
-    /// Returns the n-grams of that many tokens, in order.
+    /// Returns the n-grams of `length` tokens, in order.
     pub(crate) fn ngrams(&self, length: usize) -> impl Iterator<Item = &[u8]> {
         let spans = self.spans.windows(length);
         spans.map(move |span| &self.bytes[span[0].0..span[length - 1].1])

@@ -8,7 +8,7 @@ use std::io::Write;
 /// The length of the pieces in which streams repeat others, some chunks each.
 pub(super) const PIECE_BYTES: usize = 32 << 10;
 
-/// Returns that many bytes of records, all different with another seed.
+/// Returns `bytes` bytes of records, all different with another seed.
 pub(super) fn records(bytes: usize, seed: [u64; 3]) -> Vec<u8> {
     let mut hasher = blake3::Hasher::new();
     seed.iter().for_each(|word| {

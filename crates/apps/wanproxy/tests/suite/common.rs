@@ -255,15 +255,15 @@ pub fn eventually(what: &str, holds: impl Fn() -> bool) {
 pub enum Damage {
     /// Nothing.
     None,
-    /// It ends after that many bytes from the client half.
+    /// It ends after this number of bytes from the client half.
     CutUp(u64),
-    /// It ends after that many bytes from the server half.
+    /// It ends after this number of bytes from the server half.
     CutDown(u64),
     /// A bit of the byte at that place is flipped, from the client half.
     FlipUp(u64),
     /// The same from the server half.
     FlipDown(u64),
-    /// A KiB from the client half takes that many milliseconds.
+    /// A KiB from the client half takes this number of milliseconds.
     SlowUp(u64),
 }
 

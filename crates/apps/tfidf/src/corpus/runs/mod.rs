@@ -48,7 +48,7 @@ impl RunInfo {
     }
 }
 
-/// Returns the most blocks of that many terms with texts of that many bytes in total.
+/// Returns the most blocks of `terms` terms, whose texts have `text_bytes` bytes in total.
 pub(super) fn blocks_max(terms: usize, text_bytes: u64) -> u32 {
     let bytes = text_bytes + (terms * format::OVERHEAD_BYTES) as u64;
     u32::try_from(bytes / BLOCK_BYTES as u64 + 1).unwrap_or(u32::MAX)
