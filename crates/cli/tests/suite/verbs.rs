@@ -292,7 +292,7 @@ fn verbs_that_read_leave_a_volume_as_it_is_and_run_side_by_side() {
     let bytes = || names.map(|name| fs::read(folder.path(name)).expect("it was made"));
     let before = bytes();
     let readers = names.map(|name| fs::File::open(folder.path(name)).expect("it was made"));
-    readers.iter().for_each(|reader| reader.lock_shared().expect("nobody writes it"));
+    readers.iter().for_each(|reader| reader.lock_shared().expect("no writer"));
     for words in [
         "get t.nandex 7 --key-format u64",
         "dump t.nandex",

@@ -242,7 +242,7 @@ impl Label {
         let members = self.names.len() as u64;
         let whole = pages.checked_mul(members).and_then(|pages| pages.checked_add(self.first));
         let checks = [
-            ((1..=GENERATION_MAX).contains(&self.generation), "a generation that nobody reaches"),
+            ((1..=GENERATION_MAX).contains(&self.generation), "an impossible generation"),
             (self.place() == place, "a generation that belongs on the other page"),
             (self.member < self.names.len(), "a member past the last"),
             (pages > 0 && whole.is_some(), "stripes of no pages or of too many"),

@@ -144,7 +144,7 @@ impl UringQueue {
         for completion in completions {
             let slot = usize::try_from(completion.user_data()).unwrap_or(usize::MAX);
             let Some(place @ Some(_)) = self.flights.get_mut(slot) else {
-                return Err(broken(io::Error::other("a completion that nobody waits for")));
+                return Err(broken(io::Error::other("a completion without a waiter")));
             };
             let flight = place.as_mut().expect("matched just now");
             match flight.advance(&completion) {

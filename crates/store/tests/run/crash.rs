@@ -91,7 +91,7 @@ fn apart(subject: &Subject, story: &str) {
     let (found, least) = (subject.other_pages(), empty.other_pages());
     assert!(
         found.abs_diff(least) <= 2,
-        "{story}: {found} pages are nobody's, and {least} at first"
+        "{story}: {found} pages have no owner, and {least} at first"
     );
 }
 

@@ -100,7 +100,7 @@ fn assert_goes_on(here: Arc<Cache>, there: Arc<Cache>) {
         pair.client.snapshot().finished == 2 && pair.server.snapshot().finished == 2
     });
     let both = [pair.client.snapshot(), pair.server.snapshot()];
-    assert!(both.iter().any(|half| half.cache_failure.is_some()), "nobody says so");
+    assert!(both.iter().any(|half| half.cache_failure.is_some()), "no half reports it");
     assert!(both.iter().all(|half| half.reset == 0));
     // Failing to save the cache is an error at the end.
     assert!(pair.client.stop().is_err() || pair.server.stop().is_err());

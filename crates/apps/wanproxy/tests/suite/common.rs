@@ -231,7 +231,7 @@ pub fn exchange(mut stream: TcpStream, bytes: &[u8]) -> std::io::Result<Vec<u8>>
         let write = || writer.write_all(bytes).and_then(|()| writer.shutdown(Shutdown::Write));
         let writing = scope.spawn(write);
         let read = stream.read_to_end(&mut copy);
-        (writing.join().expect("nobody panics"), read)
+        (writing.join().expect("no panics"), read)
     });
     written.and(read).map_err(|error| match error.kind() {
         ErrorKind::BrokenPipe | ErrorKind::NotConnected => ErrorKind::ConnectionReset.into(),
@@ -292,7 +292,7 @@ impl Link {
             };
             let (client, server, kept) = (&client, &server, &kept);
             let keep = move |bytes: &[u8]| {
-                kept.lock().expect("nobody panics").extend_from_slice(bytes);
+                kept.lock().expect("no panics").extend_from_slice(bytes);
                 thread::sleep(each_kib * bytes.len().div_ceil(1024) as u32);
             };
             thread::scope(|scope| {
