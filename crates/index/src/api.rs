@@ -1,4 +1,4 @@
-//! The contracts: what a structure promises, and the figures it shows.
+//! The public traits: what each structure promises, and the statistics it reports.
 //!
 //! A structure implements exactly one of these traits, for single and batched calls alike. Batches give flash
 //! parallelism: `get_many` keeps the device's whole queue busy from one thread.
@@ -18,35 +18,35 @@ pub const VALUE_BYTES_MAX: usize = 64;
 
 /// A hash table from fixed-width keys to fixed-width values.
 ///
-/// Laws: a `get` that begins after an `insert` of the same key has returned gives that value, unless
-/// a later `insert` or `remove` intervened or the table's stated eviction policy dropped the entry.
+/// Laws: a `get` that begins after an `insert` of the same key has returned returns that value, unless a later `insert`
+/// or `remove` intervened or the table's stated eviction policy dropped the entry.
 /// Every method may be called from any number of threads at once.
 pub trait Table: Send + Sync {
-    /// Width of every key in bytes, as chosen at creation.
+    /// The width of every key in bytes, as chosen at creation.
     fn key_bytes(&self) -> usize;
 
-    /// Width of every value in bytes, as chosen at creation.
+    /// The width of every value in bytes, as chosen at creation.
     fn value_bytes(&self) -> usize;
 
-    /// Puts `value` under `key`, in place of what was there.
+    /// Inserts `value` under `key`, replacing any earlier value.
     ///
     /// # Errors
-    /// A key or value of the wrong width, a full table whose policy is to refuse, a poisoned volume.
+    /// A key or value of the wrong width, a full table whose policy rejects inserts, a poisoned volume.
     fn insert(&self, key: &[u8], value: &[u8]) -> Result<()>;
 
-    /// Removes `key`; nothing happens when it is not there.
+    /// Removes `key`. Does nothing if the key is absent.
     ///
     /// # Errors
     /// As `insert`.
     fn remove(&self, key: &[u8]) -> Result<()>;
 
-    /// The value under `key`.
+    /// Returns the value of `key`.
     ///
     /// # Errors
     /// A key of the wrong width, a failed read, a page that fails its check.
     fn get(&self, key: &[u8]) -> Result<Option<Value>>;
 
-    /// Is `key` there?
+    /// Returns whether `key` is present.
     ///
     /// # Errors
     /// As `get`.
@@ -54,15 +54,15 @@ pub trait Table: Send + Sync {
         Ok(self.get(key)?.is_some())
     }
 
-    /// Puts each pair, in order.
+    /// Inserts each pair, in order.
     ///
     /// # Errors
-    /// As `insert`; pairs before the failing one are in, later ones may or may not be.
+    /// As `insert`; pairs before the failing one are inserted, later ones may or may not be.
     fn insert_many(&self, pairs: &[(&[u8], &[u8])]) -> Result<()>;
 
-    /// Puts `value` under `key` unless the key is there, and returns the value that is there. Atomic: of
-    /// several threads that do this with an absent key at one time, exactly one gets nothing. Costs a lookup
-    /// and, if it puts, an insert.
+    /// Inserts `value` under `key` if the key is absent, and returns the existing value otherwise. Atomic: if several
+    /// threads do this with one absent key at the same time, exactly one gets `None`. Costs a lookup and, if it
+    /// inserts, an insert.
     ///
     /// # Errors
     /// Those of `get` and of `insert`.
@@ -70,15 +70,15 @@ pub trait Table: Send + Sync {
         Ok(self.get_or_insert_many(&[(key, value)])?.into_iter().next().flatten())
     }
 
-    /// As [`get_or_insert`](Self::get_or_insert) of each pair, in order; the reads overlap. Of pairs with one
-    /// key the first puts, and the others get its value.
+    /// Does [`get_or_insert`](Self::get_or_insert) for each pair, in order; the reads overlap. Of several pairs with
+    /// one key, the first inserts and the others get its value.
     ///
     /// # Errors
-    /// As `get_or_insert`; pairs before the failing one may or may not be in.
+    /// As `get_or_insert`; pairs before the failing one may or may not be inserted.
     fn get_or_insert_many(&self, pairs: &[(&[u8], &[u8])]) -> Result<Vec<Option<Value>>>;
 
-    /// Puts `value` under `key` unless the key is there. Returns whether it did; atomic as
-    /// [`get_or_insert`](Self::get_or_insert).
+    /// Inserts `value` under `key` if the key is absent, and returns whether it did. Atomic as
+    /// [`get_or_insert`](Self::get_or_insert) is.
     ///
     /// # Errors
     /// As `get_or_insert`.
@@ -86,13 +86,13 @@ pub trait Table: Send + Sync {
         Ok(self.get_or_insert(key, value)?.is_none())
     }
 
-    /// The values under all of `keys`, in their order; the reads overlap.
+    /// Returns the values of all `keys`, in their order; the reads overlap.
     ///
     /// # Errors
     /// As `get`.
     fn get_many(&self, keys: &[&[u8]]) -> Result<Vec<Option<Value>>>;
 
-    /// Lookups without batches: keys go in and answers come out while the device's queue stays full.
+    /// Opens a stream of lookups: keys go in and answers come out while the device's queue stays full.
     ///
     /// # Errors
     /// As `get`.
@@ -104,22 +104,23 @@ pub trait Table: Send + Sync {
     /// A failed write or sync, after which the volume is poisoned.
     fn sync(&self) -> Result<()>;
 
-    /// Puts every buffered entry on flash and makes it durable.
+    /// Flushes every buffered entry and makes it durable.
     ///
     /// # Errors
     /// As `sync`.
     fn flush(&self) -> Result<()>;
 
-    /// The three numbers, and what they come from.
+    /// Returns the table's statistics.
     fn stats(&self) -> TableStats;
 
-    /// Returns whether [`TableStats::entries`] is the number of its keys, within a percent or so. Of a BufferHash that
-    /// evicts, or that an earlier version has made, it is the number of their versions.
+    /// Returns whether [`TableStats::entries`] counts keys, to within about a percent. It counts versions of keys
+    /// instead in a BufferHash that evicts or that an earlier version of nandex created.
     fn counts_keys(&self) -> bool {
         true
     }
 
-    /// All its versions of keys in the order of the hash, to be read in long runs; `None` if its kind cannot give them.
+    /// Returns all versions of its keys in hash order, for reading in long runs; `None` if this kind cannot provide
+    /// them.
     fn all_versions(&self) -> Option<Versions<'_>> {
         None
     }
@@ -144,8 +145,8 @@ pub trait Table: Send + Sync {
 /// # Ok::<(), nandex::Error>(())
 /// ```
 pub trait LookupStream {
-    /// Starts a lookup; `token` comes back with the answer. Waits for one read when the table's limit of
-    /// reads is in flight, never for all of them.
+    /// Starts a lookup; `token` is returned with the answer. Waits for one read when the table's limit of reads in
+    /// flight is reached, never for all of them.
     ///
     /// Answers wait in RAM, about 80 bytes each, until they are taken.
     ///
@@ -154,31 +155,31 @@ pub trait LookupStream {
     /// has no answer, and the others continue.
     fn push(&mut self, key: &[u8], token: u64) -> Result<()>;
 
-    /// An answer, if there is one now.
+    /// Returns an answer if one is ready.
     ///
     /// # Errors
     /// As `push`.
     fn poll(&mut self) -> Result<Option<(u64, Option<Value>)>>;
 
-    /// An answer. Waits for one while any lookup is in progress, and returns nothing when there is none.
+    /// Returns the next answer, waiting while any lookup is in progress; `None` if there is none.
     ///
     /// # Errors
     /// As `push`.
     fn pull(&mut self) -> Result<Option<(u64, Option<Value>)>>;
 
-    /// Lookups whose answers were not taken yet.
+    /// The number of lookups whose answers have not been taken yet.
     fn pending(&self) -> usize;
 }
 
-/// An approximate multiset of keys. For an absent key it may say "there", at a known rate; for a present key
-/// it never says "not there". Keys are any bytes.
+/// An approximate multiset of keys. It may report an absent key as present, at a known rate; it never reports a present
+/// key as absent. Keys are any bytes.
 ///
-/// Laws: a `contains` that begins after an `insert` of the same key has returned says yes, as long as the key
-/// was deleted fewer times than it was inserted. Two inserts take two deletes. Delete only keys that are
-/// there: deleting another key may remove the fingerprint of a third one, which then counts as absent. Every
-/// method may be called from any number of threads at once.
+/// Laws: a `contains` that begins after an `insert` of the same key has returned is true, as long as the key was
+/// deleted fewer times than it was inserted. Two inserts take two deletes. Delete only keys that are present: deleting
+/// another key may remove the fingerprint of a third one, which then counts as absent. Every method may be called from
+/// any number of threads at once.
 ///
-/// A filter of a window ([`FilterStats::window_keys`]) forgets its oldest inserts, and deletes none.
+/// A filter of a window ([`FilterStats::window_keys`]) forgets its oldest inserts, and does not support deletes.
 pub trait Filter: Send + Sync {
     /// Adds one occurrence of a key.
     ///
@@ -186,13 +187,14 @@ pub trait Filter: Send + Sync {
     /// A full filter that may not grow, a poisoned volume.
     fn insert(&self, key: &[u8]) -> Result<()>;
 
-    /// Removes one occurrence of a key that is there.
+    /// Removes one occurrence of a key that is present.
     ///
     /// # Errors
-    /// As `insert`; [`Error::NoDeletes`](crate::Error::NoDeletes) of a filter that cannot.
+    /// As `insert`; [`Error::NoDeletes`](crate::Error::NoDeletes) from a filter without deletes.
     fn delete(&self, key: &[u8]) -> Result<()>;
 
-    /// Is `key` there? Wrong at most at the rate of [`FilterStats::rate`], and only in saying yes.
+    /// Returns whether `key` is present. It is wrong at most at the rate of [`FilterStats::rate`], and only by
+    /// returning true.
     ///
     /// # Errors
     /// A failed read, a page that fails its check.
@@ -201,12 +203,12 @@ pub trait Filter: Send + Sync {
     /// Adds one occurrence of each key, in order.
     ///
     /// # Errors
-    /// As `insert`; keys before the failing one are in, later ones may or may not be.
+    /// As `insert`; keys before the failing one are inserted, later ones may or may not be.
     fn insert_many(&self, keys: &[&[u8]]) -> Result<()>;
 
-    /// Adds one occurrence of a key unless it is there, and returns whether it did. Atomic: of several threads
-    /// that do this with an absent key at one time, exactly one adds it. A new key that the filter takes for
-    /// another one, at its rate, is not added.
+    /// Adds one occurrence of a key if it is absent, and returns whether it did. Atomic: if several threads do this
+    /// with one absent key at the same time, exactly one adds it. A new key that is a false positive, at the filter's
+    /// rate, is not added.
     ///
     /// # Errors
     /// Those of `contains` and of `insert`.
@@ -214,47 +216,46 @@ pub trait Filter: Send + Sync {
         Ok(self.insert_if_absent_many(&[key])?.into_iter().any(|is_new| is_new))
     }
 
-    /// As [`insert_if_absent`](Self::insert_if_absent) of each key, in order; the reads overlap. Of equal keys
-    /// the first is added.
+    /// Does [`insert_if_absent`](Self::insert_if_absent) for each key, in order; the reads overlap. Of equal keys the
+    /// first is added.
     ///
     /// # Errors
-    /// As `insert_if_absent`; keys before the failing one may or may not be in.
+    /// As `insert_if_absent`; keys before the failing one may or may not be inserted.
     fn insert_if_absent_many(&self, keys: &[&[u8]]) -> Result<Vec<bool>>;
 
     /// Removes one occurrence of each key.
     ///
     /// # Errors
-    /// As `insert_many`; [`Error::NoDeletes`](crate::Error::NoDeletes) of a filter that cannot.
+    /// As `insert_many`; [`Error::NoDeletes`](crate::Error::NoDeletes) from a filter without deletes.
     fn delete_many(&self, keys: &[&[u8]]) -> Result<()>;
 
-    /// Which of `keys` are there, in their order; the reads overlap.
+    /// Returns which of `keys` are present, in their order; the reads overlap.
     ///
     /// # Errors
     /// As `contains`.
     fn contains_many(&self, keys: &[&[u8]]) -> Result<Vec<bool>>;
 
-    /// Makes everything acknowledged so far durable, whatever the durability mode. Does nothing where
-    /// there is no flash.
+    /// Makes everything acknowledged so far durable, whatever the durability mode. Does nothing if there is no flash.
     ///
     /// # Errors
     /// A failed write or sync, after which the volume is poisoned.
     fn sync(&self) -> Result<()>;
 
-    /// Puts everything buffered on flash and makes it durable. Does nothing where there is no flash.
+    /// Flushes everything buffered and makes it durable. Does nothing if there is no flash.
     ///
     /// # Errors
     /// As `sync`.
     fn flush(&self) -> Result<()>;
 
-    /// The three numbers, the rate of false positives, and what they come from.
+    /// Returns the filter's statistics, among them its false-positive rate.
     fn stats(&self) -> FilterStats;
 }
 
-/// A filter that counts keys. A count is never too low, and too high only where another key has the same
-/// fingerprint, at the rate of [`FilterStats::rate`]. Keys are any bytes.
+/// A filter that counts keys. A count is never too low, and is too high only if another key has the same fingerprint,
+/// at the rate of [`FilterStats::rate`]. Keys are any bytes.
 ///
-/// Laws: a `count` that begins after an `add` has returned includes it. Subtract, by adding less than 0, only
-/// what was added before. Every method may be called from any number of threads at once.
+/// Laws: a `count` that begins after an `add` has returned includes it. Subtract (add a negative amount) only what was
+/// added before. Every method may be called from any number of threads at once.
 pub trait Counter: Filter {
     /// Adds `amount` to the count of a key.
     ///
@@ -262,7 +263,7 @@ pub trait Counter: Filter {
     /// A full filter that may not grow, a count past 2^63, a poisoned volume.
     fn add(&self, key: &[u8], amount: i64) -> Result<()>;
 
-    /// The count of a key; 0 for one that was never added.
+    /// Returns the count of a key; 0 for one that was never added.
     ///
     /// # Errors
     /// A failed read, a page that fails its check.
@@ -271,17 +272,17 @@ pub trait Counter: Filter {
     /// Adds to the count of each key, in order.
     ///
     /// # Errors
-    /// As `add`; keys before the failing one are in, later ones may or may not be.
+    /// As `add`; keys before the failing one are added, later ones may or may not be.
     fn add_many(&self, amounts: &[(&[u8], i64)]) -> Result<()>;
 
-    /// The counts of all of `keys`, in their order; the reads overlap.
+    /// Returns the counts of all `keys`, in their order; the reads overlap.
     ///
     /// # Errors
     /// As `count`.
     fn count_many(&self, keys: &[&[u8]]) -> Result<Vec<u64>>;
 }
 
-/// A value, held inline: at most [`VALUE_BYTES_MAX`] bytes, no allocation.
+/// A value stored inline: at most [`VALUE_BYTES_MAX`] bytes, no allocation.
 #[derive(Clone, Copy)]
 pub struct Value {
     bytes: [u8; VALUE_BYTES_MAX],
@@ -289,10 +290,10 @@ pub struct Value {
 }
 
 impl Value {
-    /// A copy of `bytes`.
+    /// Creates a value with a copy of `bytes`.
     ///
     /// # Panics
-    /// If there are more than [`VALUE_BYTES_MAX`].
+    /// If there are more than [`VALUE_BYTES_MAX`] bytes.
     #[must_use]
     pub fn new(bytes: &[u8]) -> Self {
         let mut value = Self { bytes: [0; VALUE_BYTES_MAX], len: 0 };

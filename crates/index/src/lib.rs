@@ -1,19 +1,18 @@
 //! Hash indexes that are bigger than RAM, on flash.
 //!
-//! [`open`] is the short way in, and [`db`] has all of it. Below it a [`Volume`] is a file or device that holds
-//! named structures and survives crashes. There are two kinds
-//! of hash tables:
+//! [`open`] is the short way in, and [`db`] documents it in full. Underneath, a [`Volume`] is a file or device that
+//! holds named structures and survives crashes. There are two kinds of hash tables:
 //!
-//! - [`BufferHash`] writes each entry once, in large sequential segments, and reads about one page for a
-//!   key that is there and hardly ever one for a key that is not, at about two bytes of RAM per entry.
+//! - [`BufferHash`] writes each entry once, in large sequential segments, and reads about one page for a key that is
+//!   present and hardly ever one for an absent key, at about two bytes of RAM per entry.
 //! - [`SliceHash`] reads one page for any key, at a fraction of that RAM, and pays for it with writes: each
 //!   entry is written again with every flush of its partition.
 //!
-//! [`Requirements::advise`] says which one to take, why, and what each would cost. All tables are used through the
-//! [`Table`] trait: singly, in batches, or as a [`LookupStream`](raw::LookupStream); batches and streams keep the
-//! device's whole queue busy from one thread, and a [`LookupEngine`] makes one stream of the single lookups of many.
-//! [`AnyTable`] is a table of whichever kind a volume holds, and a [`LargeTable`] keeps keys and values of any
-//! size over one.
+//! [`Requirements::advise`] recommends one of the two, with the reason and the cost of each. All tables are used
+//! through the [`Table`] trait: singly, in batches, or as a [`LookupStream`](raw::LookupStream). Batches and streams
+//! keep the device's whole queue busy from one thread, and a [`LookupEngine`] merges the single lookups of several
+//! threads into one stream. [`AnyTable`] is a table of whichever kind a volume holds, and a [`LargeTable`] stores keys
+//! and values of any size on top of one.
 //!
 //! ```
 //! # let folder = tempfile::tempdir().unwrap();
@@ -22,11 +21,11 @@
 //! let seen = db.table("seen").entries(100_000).ram("8MiB").create_or_open()?;
 //! seen.insert_u64(7, 42)?;
 //! assert_eq!(seen.get_u64(7)?, Some(42));
-//! seen.close()?; // dropping does the same, and cannot tell of a failure
+//! seen.close()?; // dropping does the same, but ignores failures
 //! # Ok::<(), nandex::Error>(())
 //! ```
 //!
-//! The layers below are [`raw::device`] (where pages are) and [`raw::store`] (how they last). [`raw`] has all that
+//! The layers below are [`raw::device`] (storage of pages) and [`raw::store`] (durability). [`raw`] exports what
 //! programs seldom name.
 #![forbid(unsafe_code)]
 
@@ -92,26 +91,25 @@ pub use slicehash::SliceHash;
 pub use slicelsh::SliceLsh;
 pub use write::absorb::{AbsorbOptions, Prefer, count_shared, expected_passes};
 
-/// Devices: what volumes are on.
+/// Devices that volumes are stored on.
 ///
-/// All else of them, such as arrays, overlays and what implements a device of your own, is in
-/// [`raw::device`].
+/// The rest of the device layer (arrays, overlays, and the traits for a device of your own) is in [`raw::device`].
 pub mod device {
     pub use nandex_device::give_back_freed_ram;
     pub use nandex_device::{Access, Create, Device, FileDevice, FileOptions, MemoryDevice};
 }
 
-/// Runs the example of the README.
+/// Runs the example of the README as a test.
 #[cfg(doctest)]
 #[doc = include_str!("../../../README.md")]
 pub struct Readme;
 
-/// Runs the example of the page on RAM.
+/// Runs the example of the page on RAM as a test.
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/ram.md")]
 pub struct RamPage;
 
-/// Runs the example of the cache's page.
+/// Runs the example of the cache's page as a test.
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/cache.md")]
 pub struct CachePage;

@@ -1,23 +1,23 @@
-//! Advice that was given lately.
+//! A cache of recent advice.
 //!
-//! A program that opens thousands of structures makes most of them alike, and to find the parameters of one takes
-//! milliseconds: far longer than to open it.
+//! A program that opens thousands of structures creates most of them alike, and finding the parameters of one takes
+//! milliseconds: far longer than opening it.
 
 use std::sync::Mutex;
 
 use crate::{Prediction, Requirements, Result};
 
-/// What is kept: as many different structures as a program opens in turn.
+/// The number of results kept: as many different structures as a program opens in turn.
 const KEPT_MAX: usize = 16;
 
-/// What was asked for.
+/// The question that was asked.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Question {
     /// The structure that suits best.
     Best,
-    /// One that grows and begins small.
+    /// The structure that grows and begins small.
     First,
-    /// One of this kind.
+    /// A structure of this kind.
     Kind(String),
 }
 
@@ -28,12 +28,12 @@ struct Given {
     prediction: Prediction,
 }
 
-/// The latest advice, the last first.
+/// The latest advice, the most recent first.
 #[derive(Debug, Default)]
 pub(super) struct RecentAdvice(Mutex<Vec<Given>>);
 
 impl RecentAdvice {
-    /// What was advised for the same requirements, or what `advise` finds now.
+    /// Returns what was advised for the same requirements, or else what `advise` finds now.
     ///
     /// # Errors
     /// Those of `advise`.

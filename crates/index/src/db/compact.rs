@@ -1,8 +1,8 @@
-//! Compaction: what a structure holds, in a new one of the size that it needs, which takes its place.
+//! Compaction: copies a structure's contents into a new one of the size that they need, which takes its place.
 //!
-//! A table that grows, or a map, is read in the order of the hash into one that is made for as many entries. When
-//! that is durable, it takes the name and the place of the old one in one checkpoint. A crash before that leaves the
-//! old one, and the next opening removes the other. A filter puts its levels in one.
+//! A table that grows, or a map, is copied in hash order into a new one sized for its number of entries. When the copy
+//! is durable, it takes the name and the place of the old one in one checkpoint. A crash before that leaves the old
+//! one, and the next opening removes the copy. A filter merges its levels into one.
 
 use nandex_store::Volume;
 
@@ -13,32 +13,32 @@ use crate::registry::{self, Family};
 use crate::write::absorb::Watch;
 use crate::{AnyTable, Error, LargeTable, OpenOptions, Result};
 
-/// Pairs that are put at a time, and the most bytes of them unless one has more.
+/// The pairs copied at a time, and their most bytes, unless one pair has more.
 const BATCH: (usize, usize) = (1024, 1 << 20);
 
-/// What a compaction has done.
+/// The result of a compaction.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct Compacted {
-    /// Entries of a table, or keys of a map; 0 for others.
+    /// The entries of a table, or the keys of a map; 0 for others.
     pub entries: u64,
-    /// Pages that it had before, in bytes.
+    /// The bytes of its pages before.
     pub flash_bytes_before: u64,
-    /// Pages that it has now, in bytes.
+    /// The bytes of its pages now.
     pub flash_bytes: u64,
 }
 
 impl Database {
-    /// Puts what a structure holds in the least space, and gives the rest back to the database: what keys that were
-    /// removed or replaced have left, and space that it has grown into. A lookup of a table that grows then asks one
-    /// part. A structure with the space that it was made with, or one that evicts, stays as it is.
+    /// Compacts a structure into the least space, and returns the rest to the database: the space of keys that were
+    /// removed or replaced, and space that it has grown into. Afterwards a lookup in a table that grows searches one
+    /// part. A structure of fixed size, or one that evicts, stays as it is.
     ///
-    /// Nobody may have it open. A table or map that grows is copied, so it takes its new space and RAM in addition to
-    /// the old one until the end; whatever ends it before leaves it as it was. `watch` is told the share that is done,
-    /// and may end it.
+    /// The structure must not be open. A table or map that grows is copied, so it takes its new space and RAM in
+    /// addition to the old until the end; if the copy is interrupted, the structure stays as it was. `watch` receives
+    /// the share that is done, and may cancel the compaction.
     ///
-    /// Costs two reads of all pages and a write of all entries; of a map, also a read of each record in no order. If
-    /// nothing can be given back, one read of all pages, which counts the entries.
+    /// Costs two reads of all pages and a write of all entries; for a map, also a read of each record in random order.
+    /// If nothing can be freed, costs one read of all pages, which counts the entries.
     ///
     /// # Errors
     /// No structure of that name; one that is open, or of a kind that this build does not have; too little RAM or
@@ -80,13 +80,13 @@ impl Database {
                 return Err(Error::Config { field: "kind", reason });
             }
         }
-        // What is given back is free when no checkpoint leads to it.
+        // Freed pages are reusable once no checkpoint refers to them.
         volume.checkpoint()?;
         let flash_bytes = pages_bytes(volume, name);
         Ok(Compacted { entries, flash_bytes_before: before, flash_bytes })
     }
 
-    /// Returns whether the structure of that name is one that a compaction may make smaller.
+    /// Returns whether compaction may shrink the structure of that name.
     #[must_use]
     pub fn is_compacted(&self, name: &str) -> bool {
         let kind = registry::kind_in(&self.volume, name).ok();
@@ -98,7 +98,7 @@ impl Database {
         }
     }
 
-    /// Copies a table or map that grows. Returns its entries.
+    /// Copies a table or map that grows, and returns the number of its entries.
     fn rebuild(&self, name: &str, watch: &Watch<'_>) -> Result<u64> {
         let volume = &self.volume;
         let options = OpenOptions {
@@ -106,7 +106,7 @@ impl Database {
             ..OpenOptions::suited_to(volume)
         };
         let old = TableOrMap::open(volume, name, &options)?;
-        // What a table says is an estimate, and one that is made too small grows.
+        // The table's own count is an estimate, and a copy that is too small grows.
         let entries = old.index().iter().try_fold(0, |count, entry| entry.map(|_| count + 1))?;
         if old.compaction_bytes() == 0 {
             old.close()?;
@@ -120,18 +120,18 @@ impl Database {
         let copied = copy(&old, &new, entries, watch)?;
         new.close()?;
         old.close()?;
-        // The RAM that it may take is what it was created with, and not that of this opening.
+        // Its RAM limit is the one it was created with, not that of this opening.
         replacement.finish(&owners[usize::from(is_map)..][..1])?;
         Ok(copied)
     }
 }
 
-/// Entries that a table is made for that has these: with less space it would prepare to grow.
+/// Returns the number of entries to size a table for that has `entries`: with less space it would prepare to grow.
 pub(super) fn with_space(entries: u64) -> u64 {
     entries.saturating_add(entries / 6)
 }
 
-/// An empty table or map of the same configuration.
+/// Creates an empty table or map of the same configuration.
 fn make_like(
     volume: &Volume,
     old: &TableOrMap,
@@ -150,7 +150,7 @@ fn make_like(
     }
 }
 
-/// Puts every pair of one into the other; returns how many there were.
+/// Copies every pair of `old` into `new`, and returns how many there were.
 fn copy(old: &TableOrMap, new: &TableOrMap, entries: u64, watch: &Watch<'_>) -> Result<u64> {
     let mut batch = Vec::with_capacity(BATCH.0);
     let (mut bytes, mut copied) = (0, 0);
@@ -177,7 +177,7 @@ fn copy(old: &TableOrMap, new: &TableOrMap, entries: u64, watch: &Watch<'_>) -> 
     Ok(copied)
 }
 
-/// Bytes of the pages of a structure and its parts; of a map, with those of its keys.
+/// The bytes of the pages of a structure and its parts; for a map, including those of its keys.
 fn pages_bytes(volume: &Volume, name: &str) -> u64 {
     let keys = table_name(name);
     let is_map = TableOrMap::is_map(volume, name);

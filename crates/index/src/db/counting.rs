@@ -12,16 +12,15 @@ const KEYS: u64 = 1_000_000;
 /// The default width of keys, in bytes.
 const KEY_BYTES: u8 = 8;
 
-/// The parameter that `stored` states.
+/// The parameter that `stored` sets.
 const STORED: Calls = &[("keys", "stored")];
 
-/// Updates for each query that it is made for.
+/// The updates per query that a table is sized for.
 const UPDATES_PER_QUERY: f64 = 1.0;
 
 /// Builds or opens a counting table; see [`Database::counting`].
-///
-/// By default it is made for a million keys of 8 bytes, and takes more. What is stated applies when it is created; the
-/// keys of an existing table are checked if they are stated.
+/// By default it is sized for a million keys of 8 bytes, and takes more. The options apply when it is created; the keys
+/// of an existing table are checked if they are stated.
 ///
 /// ```
 /// use nandex::Counter;
@@ -52,32 +51,32 @@ impl<'db> CountingBuilder<'db> {
         Self { db, name, keys, stored: None, ram: None, stated }
     }
 
-    /// Different keys that it is made for.
+    /// Sets the number of different keys that the table is sized for.
     pub fn keys(mut self, count: impl Into<Quantity>) -> Self {
         self.keys = count.into();
         self
     }
 
-    /// What it stores of its keys: keys of one width whole, or fingerprints.
+    /// Sets what the table stores of its keys: keys of one width in full, or fingerprints.
     pub fn stored(mut self, stored: Keys) -> Self {
         self.stored = Some(stored);
         self
     }
 
-    /// The RAM that it may take, at most.
+    /// Limits the RAM that the table may take.
     pub fn ram(mut self, bytes: impl Into<Quantity>) -> Self {
         self.ram = Some(bytes.into());
         self
     }
 
-    /// States a parameter of the table, such as `("discipline", "MB")`, in place of what the requirements lead to; see
-    /// [`TableBuilder::parameter`](super::TableBuilder::parameter).
+    /// Sets a parameter of the table, such as `("discipline", "MB")`, in place of the one derived from the
+    /// requirements; see [`TableBuilder::parameter`](super::TableBuilder::parameter).
     pub fn parameter(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         self.stated.add(name, value);
         self
     }
 
-    /// Options of this opening; see [`TableBuilder::options`](super::TableBuilder::options).
+    /// Sets options of this opening; see [`TableBuilder::options`](super::TableBuilder::options).
     pub fn options(mut self, options: OpenOptions) -> Self {
         self.stated.options = options;
         self
@@ -86,8 +85,8 @@ impl<'db> CountingBuilder<'db> {
     /// Opens the counting table of that name, or creates it.
     ///
     /// # Errors
-    /// A structure of that name that is none, that stores other keys, or is already open; too little RAM or log;
-    /// damage, no space, a failed read or write.
+    /// A structure of that name that is not a counting table, stores other keys, or is already open; too little RAM or
+    /// log; damage, no space, a failed read or write.
     pub fn create_or_open(self) -> Result<Counting> {
         let (db, name) = (self.db, &self.name);
         let kind = db.kind(name, "filter")?;

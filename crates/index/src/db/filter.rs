@@ -41,44 +41,44 @@ impl<'db> FilterBuilder<'db> {
         Self { db, name, keys, rate: RATE, ram: None, counts: false, when_full, stated }
     }
 
-    /// Different keys that it is made for.
+    /// Sets the number of different keys that the filter is sized for.
     pub fn keys(mut self, count: impl Into<Quantity>) -> Self {
         self.keys = count.into();
         self
     }
 
-    /// Rate of false positives with that many keys in it, such as 0.001.
+    /// Sets the false-positive rate of the filter with that number of keys, such as 0.001.
     pub fn rate(mut self, rate: f64) -> Self {
         self.rate = rate;
         self
     }
 
-    /// The RAM that it may take, at most.
+    /// Limits the RAM that the filter may take.
     pub fn ram(mut self, bytes: impl Into<Quantity>) -> Self {
         self.ram = Some(bytes.into());
         self
     }
 
-    /// Makes it refuse more keys than it is made for, to keep its rate.
+    /// Makes the filter reject more keys than it is sized for, to keep its rate.
     pub fn refuse_when_full(mut self) -> Self {
         self.when_full = WhenFull::Refuse;
         self
     }
 
-    /// States a parameter of the filter, such as `("fan_out", "8")`, in place of what the requirements lead to; see
-    /// [`TableBuilder::parameter`](super::TableBuilder::parameter).
+    /// Sets a parameter of the filter, such as `("fan_out", "8")`, in place of the one derived from the requirements;
+    /// see [`TableBuilder::parameter`](super::TableBuilder::parameter).
     pub fn parameter(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         self.stated.add(name, value);
         self
     }
 
-    /// Options of this opening; see [`TableBuilder::options`](super::TableBuilder::options).
+    /// Sets options of this opening; see [`TableBuilder::options`](super::TableBuilder::options).
     pub fn options(mut self, options: OpenOptions) -> Self {
         self.stated.options = options;
         self
     }
 
-    /// Makes it a counter.
+    /// Makes the filter a counter.
     pub fn counts(mut self) -> CounterBuilder<'db> {
         self.counts = true;
         CounterBuilder(self)
@@ -132,12 +132,12 @@ impl<'db> FilterBuilder<'db> {
 pub struct CounterBuilder<'db>(FilterBuilder<'db>);
 
 impl CounterBuilder<'_> {
-    /// States a parameter of the filter; see [`FilterBuilder::parameter`].
+    /// Sets a parameter of the filter; see [`FilterBuilder::parameter`].
     pub fn parameter(self, name: impl Into<String>, value: impl Into<String>) -> Self {
         Self(self.0.parameter(name, value))
     }
 
-    /// Options of this opening; see [`TableBuilder::options`](super::TableBuilder::options).
+    /// Sets options of this opening; see [`TableBuilder::options`](super::TableBuilder::options).
     pub fn options(self, options: OpenOptions) -> Self {
         Self(self.0.options(options))
     }

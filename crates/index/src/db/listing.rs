@@ -1,34 +1,33 @@
-//! All that a kind of structure can be told by name.
+//! The list of all parameters and options of a kind of structure, by name.
 
 use crate::options;
 use crate::registry::{self, Family, Row};
 use crate::{AnyConfig, Error, FilterRequirements, NeighborsRequirements, Policy};
 use crate::{Requirements, Result};
 
-/// What the defaults are for: entries or keys, the rate and RAM of a filter, the tables of an index of neighbours.
+/// The requirements that defaults are given for: entries or keys, the rate and RAM of a filter, the tables of an index
+/// of neighbours.
 const ENTRIES: u64 = 1_000_000;
 const RATE: f64 = 0.01;
 const RAM_BYTES: u64 = 32 << 20;
 const TABLES: u32 = 10;
 
-/// A parameter that a structure is made with, or an option of its opening.
+/// A parameter that a structure is created with, or an option of its opening.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Statable {
-    /// Its name, as `parameter` of the builders takes it. The parts of a parameter that has parts come by themselves.
+    /// Its name, as `parameter` of the builders takes it. The parts of a parameter with parts are listed one by one.
     pub name: String,
     /// Its meaning.
     pub meaning: String,
-    /// The values that it can have, for people.
+    /// The values that it can have, as text.
     pub values: String,
-    /// What it is unless it is stated. A parameter's follows from the requirements: this is for a million entries or
-    /// keys.
+    /// Its default. A parameter's default follows from the requirements: this is the one for a million entries or keys.
     pub default: String,
-    /// Does the structure keep it? An option of an opening is stated at each.
+    /// Whether the structure stores it. An option of an opening is stated at each opening.
     pub is_kept: bool,
 }
 
-/// All that a structure of this kind, such as `bufferhash`, can be told by name: its parameters, and the options of an
-/// opening.
+/// Lists the parameters of a structure of this kind, such as `bufferhash`, and the options of its opening.
 ///
 /// ```
 /// let all = nandex::db::parameters("cascade")?;
@@ -39,7 +38,7 @@ pub struct Statable {
 /// ```
 ///
 /// # Errors
-/// No such kind, or one that is part of another structure, with those that there are.
+/// No such kind, or a kind that is part of another structure, with a list of those that can be created.
 pub fn parameters(kind: &str) -> Result<Vec<Statable>> {
     let Some((row, config)) = registry::find(kind).and_then(|row| Some((row, usual(row)?))) else {
         let kinds: Vec<_> = registry::rows().filter(|it| usual(it).is_some()).collect();
@@ -65,7 +64,7 @@ pub fn parameters(kind: &str) -> Result<Vec<Statable>> {
     Ok(of_structure.chain(of_opening).collect())
 }
 
-/// The configuration that the defaults are from; `None` for a kind that no user makes.
+/// The configuration that the defaults are from; `None` for a kind that users do not create.
 pub(crate) fn usual(row: &Row) -> Option<Result<AnyConfig>> {
     match &row.family {
         Family::Table(table) => {

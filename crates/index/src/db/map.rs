@@ -10,18 +10,18 @@ use crate::model::text;
 use crate::ram::SpareRam;
 use crate::{AnyTable, Error, LargeTable, OpenOptions, Policy, Result, WhenFull};
 
-/// The default number of entries of a map that keeps its size.
+/// The default number of entries of a map that does not grow.
 const ENTRIES: u64 = 1_000_000;
 
 /// Builds or opens a table of keys and values of any size; see [`Database::map`].
 ///
-/// By default it grows until its RAM or the device is full. One whose `entries` or `bytes` are stated holds these and
-/// refuses more, unless its `policy` is stated too. It is two structures of the volume: a value log of its name, and a
-/// table of its name and `-keys`.
+/// By default it grows until its RAM or the device is full. A map whose `entries` or `bytes` are stated holds these and
+/// rejects more, unless its `policy` is stated too. It consists of two structures of the volume: a value log of its
+/// name, and a table with the suffix `-keys`.
 ///
-/// A put or a removal reads nothing, unless the map evicts. It rests on 128 bits of a key's hash, by which two of 2^40
-/// keys are taken for one with a probability of 2^-49. Who chooses the keys and knows the file's hash key can find such
-/// keys for the default hash function, and the one put last then replaces the other.
+/// A put or a removal reads nothing, unless the map evicts. It relies on 128 bits of a key's hash: two of 2^40 keys
+/// collide with a probability of 2^-49. Someone who chooses the keys and knows the file's hash key can find colliding
+/// keys for the default hash function; the one put last then replaces the other.
 #[derive(Clone, Debug)]
 #[must_use = "a builder does nothing until `create_or_open`"]
 pub struct MapBuilder<'db> {
@@ -41,53 +41,53 @@ impl<'db> MapBuilder<'db> {
         Self { db, name, entries: None, bytes: None, ram: None, cache: None, policy: None, stated }
     }
 
-    /// Entries that it must hold; those that it begins with if it grows.
+    /// Sets the entries that the map must hold, or begins with if it grows.
     pub fn entries(mut self, count: impl Into<Quantity>) -> Self {
         self.entries = Some(count.into());
         self
     }
 
-    /// Bytes of all keys and values that it must hold, or begins with, including about 40 more for each entry. If
-    /// `entries` are stated and these are not, 256 for each.
+    /// Sets the bytes of all keys and values that the map must hold, or begins with, including about 40 more for each
+    /// entry. The default is 256 for each of the `entries`, if those are stated.
     pub fn bytes(mut self, bytes: impl Into<Quantity>) -> Self {
         self.bytes = Some(bytes.into());
         self
     }
 
-    /// The RAM that its table and its cache may take, at most; that is how far one grows. Without it, it takes what it
-    /// needs of the database's.
+    /// Limits the RAM of the map's table and cache, which limits how far the map grows. Without a limit, it takes what
+    /// it needs of the database's.
     pub fn ram(mut self, bytes: impl Into<Quantity>) -> Self {
         self.ram = Some(bytes.into());
         self
     }
 
-    /// RAM for a cache of records, so that keys that are in it are read and updated without a read of flash; part of
-    /// its RAM. By default what its table leaves of its `ram`, and without that a part of what no structure of the
-    /// database has taken. 0 for none; a map that evicts has none.
+    /// Sets the RAM for a cache of records, so that cached keys are read and updated without a read of flash; it is
+    /// part of the map's RAM. The default is the part of `ram` that its table does not use, and without `ram` a share
+    /// of the database's unclaimed RAM. 0 for no cache; a map that evicts has none.
     pub fn cache(mut self, bytes: impl Into<Quantity>) -> Self {
         self.cache = Some(bytes.into());
         self
     }
 
-    /// The policy of a full map: [`Policy::Grow`], [`Policy::Reject`] or [`Policy::Fifo`].
+    /// Sets the policy of a full map: [`Policy::Grow`], [`Policy::Reject`] or [`Policy::Fifo`].
     pub fn policy(mut self, policy: Policy) -> Self {
         self.policy = Some(policy);
         self
     }
 
-    /// Makes it a cache: when it is full the oldest entries are evicted. The same as [`Policy::Fifo`].
+    /// Makes the map a cache: when it is full the oldest entries are evicted. The same as [`Policy::Fifo`].
     pub fn evict_oldest(self) -> Self {
         self.policy(Policy::Fifo)
     }
 
-    /// States a parameter of the map's table of keys, such as `("spare_buffers", "8")`, in place of what the
-    /// requirements lead to; see [`TableBuilder::parameter`](super::TableBuilder::parameter).
+    /// Sets a parameter of the map's table of keys, such as `("spare_buffers", "8")`, in place of the one derived from
+    /// the requirements; see [`TableBuilder::parameter`](super::TableBuilder::parameter).
     pub fn parameter(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         self.stated.add(name, value);
         self
     }
 
-    /// Options of this opening of the map's table of keys; see
+    /// Sets options of this opening of the map's table of keys; see
     /// [`TableBuilder::options`](super::TableBuilder::options).
     pub fn options(mut self, options: OpenOptions) -> Self {
         self.stated.options = options;
@@ -110,7 +110,7 @@ impl<'db> MapBuilder<'db> {
         let kind = db.kind(table.name(), "table")?;
         let _opening = db.opening();
         let (is_stated, is_limited) = (table.stated_cache().is_some(), table.is_limited());
-        // The table first: a crash then leaves a table without entries.
+        // The table is created first: a crash then leaves a table without entries.
         let (table, cache_bytes) = table.create_or_open_here(kind.as_deref())?;
         let map = if is_there {
             LargeTable::open(&db.volume, name, table)?
@@ -131,7 +131,7 @@ impl<'db> MapBuilder<'db> {
         }
     }
 
-    /// What was stated; else it grows if no size was.
+    /// Returns the policy that was stated; by default a map grows if no size was stated.
     fn chosen_policy(&self) -> Policy {
         let has_size = self.entries.is_some() || self.bytes.is_some();
         self.policy.unwrap_or(if has_size { Policy::Reject } else { Policy::Grow })

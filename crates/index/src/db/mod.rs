@@ -1,8 +1,8 @@
-//! The short way to embed: a file opened by its path, and structures opened by name.
+//! The short way to embed nandex: a file opened by its path, and structures opened by name.
 //!
-//! [`open`] makes or opens a file, and the [`Database`] has builders. Each `create_or_open` opens the
-//! structure of that name, or sizes one by its requirements and creates it. It returns the same types as the
-//! long way: an [`AnyTable`], a [`LargeTable`], an [`AnyFilter`]; the volume below is [`Database::volume`].
+//! [`open`] creates or opens a file, and the [`Database`] it returns has builders. Each `create_or_open` opens the
+//! structure of that name, or sizes one by its requirements and creates it. The results are the same types as without a
+//! database: an [`AnyTable`], a [`LargeTable`], an [`AnyFilter`]. The underlying volume is [`Database::volume`].
 //!
 //! ```
 //! # let folder = tempfile::tempdir().unwrap();
@@ -24,23 +24,22 @@
 //! # Ok::<(), nandex::Error>(())
 //! ```
 //!
-//! **Growth.** A map of which no size is stated grows until its RAM or the device is spent. Tables refuse more than
-//! their `entries`, unless [`Policy::Grow`](crate::Policy::Grow) is stated.
+//! **Growth.** A map with no stated size grows until its RAM or the device is exhausted. Tables reject more than their
+//! `entries`, unless [`Policy::Grow`](crate::Policy::Grow) is stated.
 //!
-//! **RAM** is stated once, for all structures that are open at the same time: 64 MiB, or
-//! [`DatabaseOptions::ram`]. A builder's own `ram` is for its structure alone. One without takes what its
-//! structure works well with, and at most half of what is free when it is opened; a table or map that grows takes
-//! more as it needs it. What nobody has taken is used by the caches of these, in equal parts, until somebody needs it.
-//! What flushes and lookups use for a moment counts once for each background thread, not for each structure. A
-//! structure that does not fit is refused, with what the largest others have, and so is growth. A dropped structure
-//! frees its RAM.
+//! **RAM** is stated once, for all structures that are open at the same time: 64 MiB, or [`DatabaseOptions::ram`]. A
+//! builder's `ram` limits one structure alone. A structure without such a limit takes what it works well with, and at
+//! most half of what is free when it is opened; a table or map that grows takes more as it needs it. The caches of
+//! growing tables and maps share the unclaimed RAM in equal parts, until a structure needs it. Memory that flushes and
+//! lookups use temporarily counts once for each background thread, not for each structure. Opening a structure that
+//! does not fit fails, and the error names the largest others; so does growth. Dropping a structure frees its RAM.
 //!
-//! **The log** has 1 MiB at first and grows with the buffers of the structures, up to twice the RAM that is stated, and
-//! 32 MiB at least. With [`DatabaseOptions::log`] it has its length from the start, for good. Builders make write
-//! buffers small enough for what it may become.
+//! **The log** is 1 MiB at first and grows with the buffers of the structures, up to twice the stated RAM and at least
+//! up to 32 MiB. With [`DatabaseOptions::log`] its length is fixed from the start. Builders make write buffers small
+//! enough for the length that the log may grow to.
 //!
-//! **Whole files.** With [`DatabaseOptions::unfinished`] a new file gets its name at [`Database::finish`], so a
-//! program that is stopped while it fills one leaves none that passes as whole.
+//! **Whole files.** With [`DatabaseOptions::unfinished`] a new file gets its name at [`Database::finish`], so a program
+//! that is stopped while it fills a file leaves none that passes as whole.
 //!
 //! **Durability** is by default every 100 ms, and at each `sync`; dropping a structure saves it.
 
@@ -89,15 +88,15 @@ use crate::registry::{self, Family};
 use crate::size::Quantity;
 use crate::{Error, OpenOptions, Result};
 
-/// Opens a database, and makes it if the file does not exist or is empty.
+/// Opens a database, and creates it if the file does not exist or is empty.
 ///
 /// # Errors
-/// A file that is something else, is in use, is damaged, or cannot be made.
+/// A file that is not a volume, is in use, is damaged, or cannot be created.
 pub fn open(path: impl AsRef<Path>) -> Result<Database> {
     options().open(path)
 }
 
-/// Options for opening a database.
+/// Returns options for opening a database.
 #[must_use]
 pub fn options() -> DatabaseOptions {
     DatabaseOptions::new()
@@ -110,9 +109,9 @@ pub fn options() -> DatabaseOptions {
 pub struct Database {
     volume: Volume,
     ram: Arc<RamPool>,
-    /// One structure is opened at a time, so that what it may take is there when it is made.
+    /// Serializes openings, so that the RAM that a new structure may take is still free when it is created.
     opening: Mutex<()>,
-    /// Files that have no names yet.
+    /// Files that do not have their final names yet.
     unfinished: Mutex<UnfinishedFiles>,
     advice: RecentAdvice,
 }
@@ -128,43 +127,42 @@ impl Database {
         MapBuilder::new(self, name.into())
     }
 
-    /// A set of keys of any size that may contain an absent key, at a known rate; also a counter.
+    /// A set of keys of any size, with false positives at a known rate; also a counter.
     pub fn filter(&self, name: impl Into<String>) -> FilterBuilder<'_> {
         FilterBuilder::new(self, name.into())
     }
 
-    /// A table of exact counts of keys, which it can list.
+    /// A table of exact counts of keys, which can list its keys.
     pub fn counting(&self, name: impl Into<String>) -> CountingBuilder<'_> {
         CountingBuilder::new(self, name.into())
     }
 
-    /// The open structures and the RAM of each, in bytes, with what its cache may take; without what structures use by
-    /// turns, such as the memory that flushes reuse.
+    /// Returns the open structures and the RAM of each, in bytes, including what its cache may take. Memory that
+    /// structures share in turn is left out, such as the memory that flushes reuse.
     #[must_use]
     pub fn ram_taken(&self) -> Vec<(String, u64)> {
         self.ram.taken()
     }
 
-    /// Opens the table or the map of that name, of any kind and any widths, which must exist.
+    /// Opens the existing table or map of that name, of any kind and any widths.
     ///
     /// # Errors
-    /// No such table or map, or it is open; damage.
+    /// No such table or map; it is already open; damage.
     pub fn table_or_map(&self, name: &str) -> Result<TableOrMap> {
         TableOrMap::open(&self.volume, name, &OpenOptions::suited_to(&self.volume))
     }
 
-    /// The files of a new database that get their names at [`finish`](Self::finish), for a caller that has to tell
-    /// where they are or to remove them; none of them if it was opened.
+    /// Returns the files of a new database that get their names at [`finish`](Self::finish), for a caller that reports
+    /// where they are or removes them; none if the database existed.
     #[must_use]
     pub fn unfinished(&self) -> UnfinishedFiles {
         self.unfinished.lock().expect("no holder of this lock panics").clone()
     }
 
-    /// Makes a new database whole: gives its files their names, durably, and takes the mark of an unfinished volume
-    /// away. Close its structures first. Does nothing if it is whole.
-    ///
+    /// Finishes a new database: gives its files their names, durably, and clears the mark of an unfinished volume.
+    /// Close its structures first. Does nothing if the database is already finished.
     /// # Errors
-    /// A file that has got one of the names meanwhile, a failed write or sync.
+    /// Another file has taken one of the names meanwhile; a failed write or sync.
     pub fn finish(&self) -> Result<()> {
         let mut files = self.unfinished.lock().expect("no holder of this lock panics");
         if self.volume.is_unfinished() {
@@ -175,7 +173,7 @@ impl Database {
         Ok(files.finish()?)
     }
 
-    /// The volume, for what builders do not offer.
+    /// Returns the volume, for what builders do not offer.
     #[must_use]
     pub fn volume(&self) -> &Volume {
         &self.volume
@@ -185,7 +183,7 @@ impl Database {
         self.opening.lock().expect("no holder of this lock panics")
     }
 
-    /// The kind of the structure of that name, if it exists and the builder called `builder` makes such.
+    /// Returns the kind of the structure of that name, if it exists and the builder `builder` creates that kind.
     fn kind(&self, name: &str, builder: &str) -> Result<Option<String>> {
         let structures = self.volume.structures();
         let Some(found) = structures.into_iter().find(|found| found.name == name) else {
@@ -208,12 +206,12 @@ impl Database {
         Err(Error::Config { field: "kind", reason })
     }
 
-    /// Returns whether the log is, or may become, as long as a configuration works best with.
+    /// Returns whether the log is, or may grow to, the length that a configuration works best with.
     fn log_holds(&self, log_bytes_best: u64) -> bool {
         log_bytes_best <= self.volume.log_bytes_max()
     }
 
-    /// Adds what to do to the refusal of a log that is too short.
+    /// Adds the remedy to the error of a log that is too short.
     fn explain(&self, name: &str, error: Error) -> Error {
         match error {
             Error::ShortLog { reason, .. } => Error::ShortLog {

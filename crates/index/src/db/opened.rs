@@ -1,4 +1,4 @@
-//! A table or map of an existing file, whatever its kind.
+//! A table or map of an existing file, of any kind.
 
 use nandex_store::{Volume, is_replacement};
 
@@ -10,13 +10,13 @@ use crate::{
     AnyTable, Damage, Error, LargeTable, OpenOptions, Result, Table, TableStats, WhenFull,
 };
 
-/// Bytes of a record that a map without any is expected to have.
+/// The expected bytes of a record in an empty map.
 const RECORD_BYTES: f64 = 256.0;
 
-/// A key and its value, or the damage of a page.
+/// A key and its value, or a damaged page.
 type PairOrDamage<'t> = std::result::Result<(&'t [u8], &'t [u8]), &'t Damage>;
 
-/// An open table or map, for programs that take files as they are; see
+/// An open table or map, for programs that accept any file; see
 /// [`Database::table_or_map`](super::Database::table_or_map).
 ///
 /// ```
@@ -31,22 +31,22 @@ type PairOrDamage<'t> = std::result::Result<(&'t [u8], &'t [u8]), &'t Damage>;
 /// ```
 #[derive(Debug)]
 pub enum TableOrMap {
-    /// All keys have one width, and so have all values.
+    /// A table whose keys have one width, and so do its values.
     Table(AnyTable),
-    /// Keys and values of any size.
+    /// A map with keys and values of any size.
     Map(LargeTable<AnyTable>),
 }
 
 impl TableOrMap {
-    /// Opens the table or map of that name. The RAM of the options is all that it may take.
+    /// Opens the table or map of that name. It takes at most the RAM of the options.
     ///
     /// # Errors
-    /// No table or map of that name, or it is open; damage.
+    /// No table or map of that name; it is already open; damage.
     pub fn open(volume: &Volume, name: &str, options: &OpenOptions) -> Result<Self> {
         Self::open_stated(volume, name, options, &Stated::default())
     }
 
-    /// The same with options that were stated by their names; parameters among them must be what the table has.
+    /// Opens the table or map with options that were stated by name; parameters among them must match the table's.
     ///
     /// # Errors
     /// As [`open`](Self::open) and [`Stated::check`].
@@ -72,7 +72,7 @@ impl TableOrMap {
         let values = ValuesConfig::of(volume, name)?;
         let asked =
             stated.options(&registry::kind_in(volume, &table_name(name))?, options.clone())?;
-        // The cache is the map's, and not its table's, unless it evicts.
+        // The cache is the map's, not its table's, unless the map evicts.
         let of_map = match values.when_full {
             WhenFull::EvictOldest => 0,
             WhenFull::Grow | WhenFull::Refuse => asked.cache_bytes,
@@ -93,8 +93,8 @@ impl TableOrMap {
         Ok(Self::Map(map))
     }
 
-    /// The names of the structures that a user of the volume made: without the tables inside maps, and without the
-    /// generations of tables that grow.
+    /// Returns the names of the structures that a user of the volume created: without the tables inside maps, and
+    /// without the generations of tables that grow.
     #[must_use]
     pub fn names(volume: &Volume) -> Vec<String> {
         let family = |kind: &str| registry::find(kind).map(|row| &row.family);
@@ -115,7 +115,7 @@ impl TableOrMap {
         volume.structures().iter().any(|it| it.name == keys)
     }
 
-    /// The table: itself, or the table of references inside a map.
+    /// Returns the table: itself, or the table of references inside a map.
     #[must_use]
     pub fn index(&self) -> &AnyTable {
         match self {
@@ -124,7 +124,7 @@ impl TableOrMap {
         }
     }
 
-    /// Bytes of each key and of each value; `None` for a map.
+    /// The bytes of each key and of each value; `None` for a map.
     #[must_use]
     pub fn widths(&self) -> Option<(usize, usize)> {
         match self {
@@ -133,13 +133,13 @@ impl TableOrMap {
         }
     }
 
-    /// Returns whether it grows when it is full.
+    /// Returns whether the table grows when it is full.
     #[must_use]
     pub fn grows(&self) -> bool {
         registry::grows(self.index().kind())
     }
 
-    /// Bytes of flash for each entry that it grows by, where nothing but the device limits it.
+    /// The bytes of flash that each further entry takes, for one that only the device limits.
     #[must_use]
     pub fn growth_bytes_per_entry(&self) -> Option<f64> {
         let of_index = self.index().config().growth_bytes_per_entry()?;
@@ -149,8 +149,8 @@ impl TableOrMap {
         Some(of_index + if values.live_records > 0 { mean } else { RECORD_BYTES })
     }
 
-    /// Flash that it would take after a [compaction](super::Database::compact), in bytes by the cost model; `None` if
-    /// it has the flash that it was made with.
+    /// Returns the flash that it would take after a [compaction](super::Database::compact), in bytes by the cost model;
+    /// `None` for a structure with a fixed amount of flash.
     #[must_use]
     pub(super) fn compacted_bytes(&self) -> Option<u64> {
         let config = self.index().config();
@@ -163,8 +163,8 @@ impl TableOrMap {
         (values.when_full == WhenFull::Grow).then(|| of_index + values.pages() * page_bytes)
     }
 
-    /// Flash that a [compaction](super::Database::compact) gives back, in bytes by the cost model; 0 where that is so
-    /// little that it leaves the structure as it is.
+    /// Returns the flash that a [compaction](super::Database::compact) frees, in bytes by the cost model; 0 if that is
+    /// too little to be worth compacting.
     #[must_use]
     pub fn compaction_bytes(&self) -> u64 {
         let flash_bytes = self.stats().flash_bytes;
@@ -172,7 +172,7 @@ impl TableOrMap {
         if less > flash_bytes / 16 { less } else { 0 }
     }
 
-    /// Puts each pair, in order.
+    /// Inserts each pair, in order.
     ///
     /// # Errors
     /// A full table, a width that is not the table's, a failed write.
@@ -183,7 +183,7 @@ impl TableOrMap {
         }
     }
 
-    /// The values under all of `keys`, in their order.
+    /// Returns the values of all `keys`, in their order.
     ///
     /// # Errors
     /// A width that is not the table's, a failed read, damage.
@@ -208,7 +208,7 @@ impl TableOrMap {
         }
     }
 
-    /// Passes every key and its value to `act`, in no order.
+    /// Passes every key and its value to `act`, in no particular order.
     ///
     /// # Errors
     /// Those of `act`; a failed read, damage.
@@ -228,8 +228,7 @@ impl TableOrMap {
         }
     }
 
-    /// Passes every key and its value to `act` that damage has left, in no order, and each damaged page.
-    ///
+    /// Passes every key and value that damage has spared to `act`, in no particular order, and each damaged page.
     /// # Errors
     /// Those of `act`.
     pub fn for_each_past_damage<E: From<Error>>(
@@ -248,7 +247,7 @@ impl TableOrMap {
         }
     }
 
-    /// The figures of the table, with RAM, flash and cache of all of a map.
+    /// The statistics of the table; for a map, RAM, flash and cache include all of its parts.
     #[must_use]
     pub fn stats(&self) -> TableStats {
         match self {
@@ -269,13 +268,13 @@ impl TableOrMap {
         }
     }
 
-    /// Different keys that it surely holds.
+    /// The number of different keys that it is guaranteed to hold.
     #[must_use]
     pub fn entries_capacity(&self) -> u64 {
         self.index().config().describe().entries_capacity
     }
 
-    /// Makes everything durable.
+    /// Makes all updates durable.
     ///
     /// # Errors
     /// A failed write or sync, a full table.

@@ -1,4 +1,4 @@
-//! How a database is opened or made: in a file, or on devices of the caller's.
+//! How a database is opened or created: in a file, or on devices of the caller.
 
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
@@ -19,10 +19,10 @@ use super::{Database, Quantity};
 use crate::Result;
 use crate::ram::RamPool;
 
-/// The default RAM of all structures, in bytes.
+/// The default RAM of all structures together, in bytes.
 const RAM_BYTES: u64 = 64 << 20;
 
-/// What a log may grow to at least, in bytes.
+/// The least length that a log may grow to, in bytes.
 const LOG_BYTES_MIN: u64 = 32 << 20;
 
 /// Options for opening a database; see [`options`](super::options).
@@ -34,21 +34,21 @@ pub struct DatabaseOptions {
     create: Create,
     allocation: Allocation,
     stale: StaleSuperblock,
-    /// What a new volume is made with; the length of its log is `log`.
+    /// The options of a new volume; the length of its log is in `log`.
     volume: VolumeOptions,
     naming: Naming,
-    /// Files of the caller's that have no names yet.
+    /// Files of the caller that do not have their final names yet.
     unfinished: UnfinishedFiles,
 }
 
-/// The name under which a new file is made.
+/// The name under which a new file is created.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Naming {
-    /// Its own.
+    /// Its final name.
     AtOnce,
-    /// One that says that it is unfinished. A file that an earlier run left there is replaced.
+    /// The name of an unfinished file. A file that an earlier run left there is replaced.
     WhenWhole,
-    /// The same. A file that an earlier run left there is opened.
+    /// The name of an unfinished file. A file that an earlier run left there is opened.
     Resumed,
 }
 
@@ -67,14 +67,14 @@ impl DatabaseOptions {
         }
     }
 
-    /// RAM that all structures may take together, such as `"256MiB"`.
+    /// Limits the RAM that all structures together may take, such as `"256MiB"`.
     #[must_use]
     pub fn ram(mut self, bytes: impl Into<Quantity>) -> Self {
         self.ram = bytes.into();
         self
     }
 
-    /// Length of the write-ahead log of a new file, for good; ignored for an existing file. Without it the log grows
+    /// Fixes the length of the write-ahead log of a new file; ignored for an existing file. Without it the log grows
     /// with the buffers of the structures.
     #[must_use]
     pub fn log(mut self, bytes: impl Into<Quantity>) -> Self {
@@ -83,39 +83,39 @@ impl DatabaseOptions {
         self
     }
 
-    /// When an acknowledged update is durable: always, periodically, or only at `sync`.
+    /// Sets when an acknowledged update is durable: always, periodically, or only at `sync`.
     #[must_use]
     pub fn durability(mut self, durability: Durability) -> Self {
         self.volume.durability = durability;
         self
     }
 
-    /// Opens a file that exists to be read only: any number of processes may, as long as none writes to it.
-    /// Structures that it does not have cannot be made, and updates are refused.
+    /// Opens an existing file read-only: any number of processes may do so as long as none writes to it. Creating
+    /// structures and updates fail.
     #[must_use]
     pub fn read_only(mut self) -> Self {
         (self.access, self.create) = (Access::ReadOnly, Create::Open);
         self
     }
 
-    /// Must the file exist, or be new? By default it may be either.
+    /// Requires that the file exists, or that it is new. By default it may be either.
     #[must_use]
     pub fn create(mut self, create: Create) -> Self {
         self.create = create;
         self
     }
 
-    /// The key of the hash function of a new file, random by default; ignored for an existing file. Filters and
-    /// counting tables of two files can be merged if the files have one key. Whoever knows it can choose keys that
-    /// share a place, so do not let it be known where strangers choose keys.
+    /// Sets the key of the hash function of a new file, random by default; ignored for an existing file. Filters and
+    /// counting tables of two files can be merged if the files have the same key. Anyone who knows the key can choose
+    /// keys that collide, so keep it secret where untrusted users choose keys.
     #[must_use]
     pub fn hash_key(mut self, key: u128) -> Self {
         self.volume.hash_key = Some(key);
         self
     }
 
-    /// All options of a new volume, the length of its log included, in place of what was stated before. For an
-    /// existing file only its durability and its threads count. The device of a log is stated with
+    /// Sets all options of a new volume, including the length of its log, in place of what was stated before. For an
+    /// existing file only the durability and the threads apply. The device of a log is passed to
     /// [`open_on`](Self::open_on).
     #[must_use]
     pub fn volume(mut self, options: VolumeOptions) -> Self {
@@ -124,22 +124,22 @@ impl DatabaseOptions {
         self
     }
 
-    /// Takes space of the file system when it is written, not when the file is made or grows; a write may find none
-    /// then.
+    /// Allocates space of the file system when it is written, not when the file is created or grows; a write may then
+    /// fail for lack of space.
     #[must_use]
     pub fn sparse(mut self) -> Self {
         self.allocation = Allocation::Sparse;
         self
     }
 
-    /// What to do if the drive has lost the newest superblock; it is refused by default.
+    /// Sets what to do if the drive has lost the newest superblock; opening fails by default.
     #[must_use]
     pub fn stale(mut self, stale: StaleSuperblock) -> Self {
         self.stale = stale;
         self
     }
 
-    /// Makes a new file `NAME` as `NAME.unfinished`, which gets its name at [`Database::finish`], and replaces a file
+    /// Creates a new file `NAME` as `NAME.unfinished`, which is renamed at [`Database::finish`], and replaces a file
     /// that an earlier run has left there. A file that exists under its name is opened as it is.
     ///
     /// ```
@@ -162,14 +162,14 @@ impl DatabaseOptions {
         self
     }
 
-    /// As [`unfinished`](Self::unfinished), but goes on with a file that an earlier run has left.
+    /// Like [`unfinished`](Self::unfinished), but continues with a file that an earlier run has left.
     #[must_use]
     pub fn resume(mut self) -> Self {
         self.naming = Naming::Resumed;
         self
     }
 
-    /// States files that the caller has made for the devices of [`open_on`](Self::open_on), and that get their names
+    /// Adds files that the caller has created for the devices of [`open_on`](Self::open_on), and that get their names
     /// at [`Database::finish`].
     #[must_use]
     pub fn unfinished_files(mut self, files: UnfinishedFiles) -> Self {
@@ -177,13 +177,13 @@ impl DatabaseOptions {
         self
     }
 
-    /// Opens the database at `path`, and makes it if the file does not exist or is empty.
+    /// Opens the database at `path`, and creates it if the file does not exist or is empty.
     ///
     /// # Errors
-    /// As [`open`](super::open); text that is not a size; a file that exists and must be new, or does not and must.
-    /// A file that must exist and is there unfinished.
+    /// As [`open`](super::open); text that is not a size; a file that exists but must be new; a file that must exist
+    /// but does not, or exists only unfinished.
     pub fn open(mut self, path: impl AsRef<Path>) -> Result<Database> {
-        // What cannot be made is refused before there is a file.
+        // Impossible options are rejected before a file is created.
         let volume = self.volume_options()?;
         volume.validate()?;
         let place = self.place(path.as_ref())?;
@@ -195,8 +195,8 @@ impl DatabaseOptions {
         self.open_or_make(volume, devices, is_new)
     }
 
-    /// Opens the database on devices that the caller has opened: an array, a simulated drive, a log of its own. Makes
-    /// it if the device holds nothing.
+    /// Opens the database on devices that the caller has opened: an array, a simulated drive, a separate log device.
+    /// Creates it if the device is empty.
     ///
     /// # Errors
     /// As [`open`](Self::open).
@@ -210,12 +210,12 @@ impl DatabaseOptions {
         self.open_or_make(volume, devices, is_new)
     }
 
-    /// Where the file of this name is opened or made.
+    /// Returns the path at which the file of this name is opened or created.
     fn place(&mut self, name: &Path) -> Result<PathBuf> {
         if self.create == Create::Open && self.naming != Naming::Resumed {
             refuse_unfinished(&[name])?;
         }
-        // A name that leads nowhere is a new file; what has the name is opened, or refused.
+        // A dangling name is a new file; an existing one is opened, or rejected.
         if self.naming == Naming::AtOnce || name.symlink_metadata().is_ok() {
             return Ok(name.to_owned());
         }
@@ -242,13 +242,13 @@ impl DatabaseOptions {
         let ram_bytes = self.ram.bytes("ram")?;
         let devices = match self.access {
             Access::ReadWrite => devices,
-            // What an opening writes stays in RAM.
+            // Writes of an opening stay in RAM.
             _ => VolumeDevices { volume: kept(devices.volume), log: devices.log.map(kept) },
         };
         let VolumeDevices { volume: device, log: log_device } = devices;
         let volume = if is_new {
             let create = match (&log_device, create.log_bytes_max) {
-                // On a device of its own it has its length from the start.
+                // A log on its own device has its full length from the start.
                 (Some(_), Some(log_bytes)) => {
                     VolumeOptions { log_bytes, log_bytes_max: None, ..create }
                 }
@@ -273,7 +273,7 @@ impl DatabaseOptions {
         Ok(Database { volume, ram, opening, unfinished, advice })
     }
 
-    /// The options of a new volume, with the length of its log.
+    /// Returns the options of a new volume, with the length of its log.
     fn volume_options(&self) -> Result<VolumeOptions> {
         let options = self.volume.clone();
         match &self.log {
@@ -283,13 +283,13 @@ impl DatabaseOptions {
     }
 }
 
-/// What the log may grow to with that much RAM, in bytes.
+/// Returns the length that the log may grow to with `ram_bytes` of RAM, in bytes.
 fn log_bytes_max(ram_bytes: u64) -> u64 {
     let twice = ram_bytes.saturating_mul(2);
     twice.checked_next_multiple_of(PAGE_BYTES as u64).unwrap_or(u64::MAX).max(LOG_BYTES_MIN)
 }
 
-/// Adds what to do if a file exists that must be new.
+/// Adds the remedy to the error of a file that exists but must be new.
 fn with_remedy(error: OpenError) -> OpenError {
     match error {
         OpenError::Open { path, source } if source.kind() == ErrorKind::AlreadyExists => {
@@ -300,7 +300,7 @@ fn with_remedy(error: OpenError) -> OpenError {
     }
 }
 
-/// A device that stays as it is.
+/// Wraps a device so that it is never modified.
 fn kept(device: Arc<dyn Device>) -> Arc<dyn Device> {
     Arc::new(Overlay::new(device))
 }

@@ -1,21 +1,21 @@
-//! What a structure of a database may take of its RAM.
+//! The share of a database's RAM that one structure may take.
 
 use crate::model::text::bytes;
 use crate::ram::RamPool;
 use crate::size::Quantity;
 use crate::{Error, Result};
 
-/// How often the RAM of a structure is halved to make its buffers fit the log.
+/// The number of times that the RAM of a structure is halved to make its buffers fit the log.
 const HALVINGS: u32 = 12;
 
-/// What a new structure may take: what was required, or half of what is free.
+/// Returns the RAM that a new structure may take: what was required, or half of what is free.
 pub(super) fn limit(pool: &RamPool, name: &str, asked: Option<&Quantity>) -> Result<u64> {
     let Some(asked) = asked else { return Ok(pool.usual(name)) };
     let asked = asked.bytes("ram")?;
     if asked <= pool.most(name) { Ok(asked) } else { Err(pool.refuse(name, asked)) }
 }
 
-/// Adds what others have to the refusal of a structure for its RAM, and the name to any other.
+/// Adds the RAM of the other structures to an error about RAM, and the structure's name to any other error.
 pub(super) fn explain(pool: &RamPool, name: &str, limit: u64, error: Error) -> Error {
     let error = match error {
         Error::Config { field, reason }
@@ -35,8 +35,8 @@ pub(super) fn explain(pool: &RamPool, name: &str, limit: u64, error: Error) -> E
     Error::TooLittleRam { field: "ram", reason }
 }
 
-/// The largest result of `advise` for at most `limit` bytes that `fits`. If none does, the result for the
-/// least; creating that reports what is wrong.
+/// Returns the largest result of `advise` for at most `limit` bytes that `fits`. If none does, returns the result for
+/// the least RAM; creating that reports what is wrong.
 pub(super) fn fitting<C>(
     limit: u64,
     advise: impl Fn(u64) -> Result<C>,

@@ -1,29 +1,29 @@
-//! Which table is made for requirements, and how large: what the command and the applications make.
+//! Which table is created for given requirements, and how large: used by the command and the applications.
 
 use super::stated::Stated;
 use crate::large::{TABLE_KEY_BYTES, TABLE_VALUE_BYTES, ValuesConfig};
 use crate::{Error, Policy, Prediction, Requirements, Result};
 
-/// Entries for which the structure of a table that grows is chosen if none are stated.
+/// The entries for which the structure of a table that grows is chosen if none are stated.
 pub const ENTRIES_GROWING: u64 = 100_000;
 
-/// Entries that such a table begins with.
+/// The entries that a table that grows begins with.
 const ENTRIES_FIRST: u64 = 1000;
 
-/// The default for the bytes of a key and its value of any size, with a record's overhead.
+/// The default for the bytes of a key and its value of any size, including a record's overhead.
 pub(super) const RECORD_BYTES: u64 = 256;
 
-/// The table to make, and why it.
+/// The table to create, and the reasons.
 #[derive(Clone, Debug)]
 pub struct Sizing {
-    /// Why this structure, if there was a choice.
+    /// The reasons for this structure, if there was a choice.
     pub reasons: Vec<String>,
     /// The table and its costs.
     pub prediction: Prediction,
 }
 
 impl Requirements {
-    /// The table of this kind, or of the one that suits best.
+    /// Sizes a table of this kind, or of the kind that suits best.
     ///
     /// # Errors
     /// As [`advise_one`](Self::advise_one) and [`advise`](Self::advise).
@@ -35,8 +35,8 @@ impl Requirements {
         Ok(Sizing { reasons: advice.reasons(), prediction: advice.into_chosen() })
     }
 
-    /// The table that grows of which no entries are stated: of this kind or of the one that suits best when it has
-    /// grown, and small to begin with.
+    /// Sizes a table that grows and for which no entries are stated: of this kind, or of the kind that suits best once
+    /// it has grown. It begins small.
     ///
     /// # Errors
     /// As [`size`](Self::size).
@@ -47,7 +47,7 @@ impl Requirements {
         Ok(Sizing { prediction, ..grown })
     }
 
-    /// The same for the most entries, up to these, that keep the limits.
+    /// Sizes a table for as many entries as keep the limits, and at most for these.
     ///
     /// # Errors
     /// As [`size`](Self::size) for one entry.
@@ -69,7 +69,7 @@ impl Requirements {
         Ok(best)
     }
 
-    /// The value log for keys and values of any size: for that many bytes of them, or for the usual length of its
+    /// Sizes the value log for keys and values of any size: for `bytes` of them, or for the usual length of its
     /// entries.
     ///
     /// # Errors
@@ -78,8 +78,8 @@ impl Requirements {
         values_for(bytes, self.entries, self.policy)
     }
 
-    /// The requirements of the table that has the places of keys and values of any size, which are in this log: the
-    /// widths of such a table, within the RAM that the log leaves.
+    /// Returns the requirements of the table that locates keys and values of any size in this log: the widths of such a
+    /// table, within the RAM that the log leaves.
     #[must_use]
     pub fn over(&self, values: &ValuesConfig) -> Self {
         let ram_bytes = self.ram_bytes.map(|most| most.saturating_sub(values.ram_bytes()));
@@ -88,8 +88,8 @@ impl Requirements {
     }
 }
 
-/// The value log for that many bytes of keys and values, or for the usual length of these entries. One that grows
-/// begins with the least: it takes flash when it needs it.
+/// Sizes the value log for `bytes` of keys and values, or for the usual length of these entries. A log that grows
+/// begins with the least size and takes flash when it needs it.
 ///
 /// # Errors
 /// [`Error::Config`] for a policy that a value log does not have.
@@ -105,8 +105,8 @@ pub(super) fn values_for(bytes: Option<u64>, entries: u64, policy: Policy) -> Re
 }
 
 impl Sizing {
-    /// Puts the parameters that were stated in place of those that the requirements led to. Returns the RAM of the
-    /// table with the entries that were asked for.
+    /// Replaces derived parameters by those that were stated. Returns the RAM of the table with the entries that were
+    /// required.
     ///
     /// # Errors
     /// As [`Stated::on`].
@@ -122,7 +122,7 @@ impl Sizing {
         Ok(ram_bytes + it.optional_filter_bytes)
     }
 
-    /// The entries that it holds if these are fewer than were asked for.
+    /// The number of entries that it holds, if fewer than were required.
     #[must_use]
     pub fn too_few(&self) -> Option<u64> {
         let Prediction { entries_capacity, requirements, .. } = &self.prediction;

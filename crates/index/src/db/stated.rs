@@ -1,4 +1,4 @@
-//! Parameters and options of an opening that were stated by their names.
+//! Parameters and options of an opening that were stated by name.
 
 use crate::any::Configuration;
 use crate::options;
@@ -6,11 +6,11 @@ use crate::registry;
 use crate::schema::{refusal, unknown};
 use crate::{AnyConfig, Error, OpenOptions, Result};
 
-/// Parameters that calls of a builder state, by their names, each with the call.
+/// Parameters that are set by calls of a builder: the name of each, and the call.
 pub(super) type Calls = &'static [(&'static str, &'static str)];
 
-/// What was stated of a structure by names and values, as text, in their order: parameters that it is made with and
-/// keeps, and options of this opening. The names of both are apart.
+/// Parameters and options of a structure that were stated by name, as text, in their order. A structure is created with
+/// its parameters and stores them; options apply to one opening. No name is both.
 ///
 /// ```
 /// use nandex::raw::Stated;
@@ -25,7 +25,7 @@ pub(super) type Calls = &'static [(&'static str, &'static str)];
 #[derive(Clone, Debug, Default)]
 pub struct Stated {
     values: Vec<(String, String)>,
-    /// Options that were stated as values of a program.
+    /// Options that a program passed as values.
     pub(super) options: OpenOptions,
 }
 
@@ -37,20 +37,20 @@ impl<N: Into<String>, V: Into<String>> FromIterator<(N, V)> for Stated {
 }
 
 impl Stated {
-    /// States one more.
+    /// Adds one more.
     pub fn add(&mut self, name: impl Into<String>, value: impl Into<String>) {
         self.values.push((name.into(), value.into()));
     }
 
-    /// The names and values.
+    /// The names and values, in order.
     pub fn values(&self) -> impl DoubleEndedIterator<Item = (&str, &str)> {
         self.values.iter().map(|(name, value)| (&name[..], &value[..]))
     }
 
-    /// The configuration with the stated parameters in place of its own.
+    /// Returns the configuration with the stated parameters in place of its own.
     ///
     /// # Errors
-    /// As [`AnyConfig::with`]; a name that is neither a parameter nor an option, with all that there are.
+    /// As [`AnyConfig::with`]; a name that is neither a parameter nor an option, with a list of all.
     pub fn on(&self, config: &AnyConfig) -> Result<AnyConfig> {
         let (options, specs) = (options_of(config.kind()), config.specs());
         let kept = || self.values().filter(|(name, _)| !options.contains(name));
@@ -64,7 +64,7 @@ impl Stated {
         config.with(kept())
     }
 
-    /// The same for the configuration of one structure.
+    /// Does the same for the configuration of one structure.
     ///
     /// # Errors
     /// As [`on`](Self::on).
@@ -72,10 +72,10 @@ impl Stated {
         self.on(&config.into())?.of().cloned()
     }
 
-    /// The same, where calls of a builder state these parameters, at whatever depth they are.
+    /// Does the same if calls of a builder set these parameters, at any depth.
     ///
     /// # Errors
-    /// As [`on`](Self::on); a statement that differs from what the calls led to.
+    /// As [`on`](Self::on); a stated value that differs from the call's.
     pub(super) fn on_with(&self, config: &AnyConfig, calls: Calls) -> Result<AnyConfig> {
         let made = self.on(config)?;
         let differs = |(had, has): &((String, String), (String, String))| had != has;
@@ -93,11 +93,11 @@ impl Stated {
         Ok(made)
     }
 
-    /// The options of an opening of this kind of structure: those that were stated, and those of `base`. What is no
-    /// option of it is left to [`on`](Self::on) and [`check`](Self::check).
+    /// Returns the options of an opening of this kind of structure: those that were stated, and those of `base`. Names
+    /// that are not options of it are checked by [`on`](Self::on) and [`check`](Self::check).
     ///
     /// # Errors
-    /// [`Error::Config`]: a text that is no value of its option.
+    /// [`Error::Config`]: a text that is not a value of its option.
     pub fn options(&self, kind: &str, base: OpenOptions) -> Result<OpenOptions> {
         let names = options_of(kind);
         let state = |options: OpenOptions, stated| options.with(names, stated);
@@ -109,10 +109,10 @@ impl Stated {
         self.values().rev().find(|(it, _)| *it == name).map(|(_, value)| value)
     }
 
-    /// Refuses a structure that exists with other parameters, and names both.
+    /// Fails if an existing structure has other parameters, and names both values.
     ///
     /// # Errors
-    /// [`Error::Config`]: a value that differs; as [`on`](Self::on).
+    /// [`Error::Config`] for a value that differs; as [`on`](Self::on).
     pub fn check(&self, structure: &str, found: &AnyConfig) -> Result<()> {
         let (has, required) = (found.values(), self.on(found)?.values());
         let Some((has, required)) = has.iter().zip(&required).find(|(has, it)| has != it) else {
@@ -127,7 +127,7 @@ impl Stated {
     }
 }
 
-/// The options of an opening that a kind of structure has a use for.
+/// The options of an opening that a kind of structure uses.
 fn options_of(kind: &str) -> &'static [&'static str] {
     registry::find(kind).map_or(&[], |row| row.options)
 }
@@ -189,7 +189,7 @@ mod tests {
         let map = db.map("m").entries(1000).parameter("cache_bytes", "100KiB").create_or_open();
         assert_eq!(map.unwrap().stats().cache_bytes_max, 100 << 10);
 
-        // Chunks for each thread are in a filter's RAM.
+        // A filter's RAM includes chunks for each thread.
         let ram = |pages: &str| {
             let filter = db.filter("f").keys(1e5).parameter("io_chunk_pages", pages);
             filter.create_or_open().unwrap().stats().ram_bytes

@@ -12,7 +12,7 @@ use crate::ram::SpareRam;
 use crate::registry;
 use crate::{AnyTable, Error, OpenOptions, Policy, Prediction, Requirements, Result, Table};
 
-/// The parameters that other calls state: of a table, and of the table of a map.
+/// The parameters that other calls of a builder state: of a table, and of the table of a map.
 const WIDTHS: Calls = &[("key_bytes", "widths"), ("value_bytes", "widths")];
 const OF_MAP: Calls = &[("key_bytes", "map"), ("value_bytes", "map"), ("policy", "policy")];
 
@@ -20,16 +20,15 @@ const OF_MAP: Calls = &[("key_bytes", "map"), ("value_bytes", "map"), ("policy",
 const CACHED_BYTES: u64 = 64;
 const CACHE_BYTES_MIN: u64 = 64 << 10;
 
-/// A cache that needs no more bytes than this borrows free RAM of the database.
+/// A cache that needs at most this many bytes borrows free RAM of the database.
 const CACHE_BYTES_LENT: u64 = 1 << 20;
 
-/// The default number of entries of a table that keeps its size.
+/// The default number of entries of a table that does not grow.
 const ENTRIES: u64 = 1_000_000;
 
 /// Builds or opens a table; see [`Database::table`].
-///
-/// By default it holds a million entries of 8 + 8 bytes and refuses more. What is stated applies when the
-/// table is created; the widths of an existing table are checked.
+/// By default it holds a million entries of 8 + 8 bytes and rejects more. The options apply when the table is created;
+/// the widths of an existing table are checked.
 ///
 /// ```
 /// use nandex::Table;
@@ -64,72 +63,73 @@ impl<'db> TableBuilder<'db> {
         Self { db, name, entries, widths, ram, cache, policy, stated, calls: WIDTHS }
     }
 
-    /// Entries that it must hold.
+    /// Sets the entries that the table must hold.
     pub fn entries(mut self, count: impl Into<Quantity>) -> Self {
         self.entries = Some(count.into());
         self
     }
 
-    /// Bytes of every key, 8 to 32, and of every value, 0 to 64.
+    /// Sets the bytes of every key, 8 to 32, and of every value, 0 to 64.
     pub fn widths(mut self, key_bytes: u32, value_bytes: u32) -> Self {
         self.widths = (key_bytes, value_bytes);
         self
     }
 
-    /// The RAM that it may take, at most. Without it, one that grows takes what it needs of the database's.
+    /// Limits the RAM that the table may take. Without a limit, a table that grows takes what it needs of the
+    /// database's RAM.
     pub fn ram(mut self, bytes: impl Into<Quantity>) -> Self {
         self.ram = Some(bytes.into());
         self
     }
 
-    /// RAM for a cache of entries, so that keys that are looked up again and again read no page. By default what the
-    /// table leaves of its `ram`. Without that, one that grows uses a part of what no structure of the database has
-    /// taken, and another at most a quarter of what it may take, and no more than its entries need. 0 for none; with
-    /// [`Policy::Lru`] there is none.
+    /// Sets the RAM for a cache of entries, so that lookups of frequent keys read no page. By default the cache gets
+    /// the part of `ram` that the table does not use. Without `ram`, a table that grows uses a share of the database's
+    /// unclaimed RAM, and any other table at most a quarter of what it may take, and no more than its entries need. 0
+    /// for no cache; [`Policy::Lru`] has none.
     pub fn cache(mut self, bytes: impl Into<Quantity>) -> Self {
         self.cache = Some(bytes.into());
         self
     }
 
-    /// The policy of a full table, such as [`Policy::Lru`]; it refuses by default. With [`Policy::Grow`] `entries` is
-    /// where it begins, and its RAM, or the database's, is how far it grows.
+    /// Sets the policy of a full table, such as [`Policy::Lru`]; it rejects inserts by default. With [`Policy::Grow`]
+    /// the table begins with `entries` and grows within its RAM, or the database's.
     pub fn policy(mut self, policy: Policy) -> Self {
         self.policy = policy;
         self
     }
 
-    /// States a parameter of the structure, such as `("filter.bits", "14")`, in place of what the requirements lead to.
-    /// [`AnyConfig::values`](crate::AnyConfig::values) of an open table has their names.
+    /// Sets a parameter of the structure, such as `("filter.bits", "14")`, in place of the one derived from the
+    /// requirements. [`AnyConfig::values`](crate::AnyConfig::values) of an open table lists the names.
     ///
-    /// A table that exists must have this value: `create_or_open` refuses one that differs, and a name that the
-    /// structure does not have.
+    /// An existing table must have this value: `create_or_open` fails if it differs, or if the structure has no such
+    /// parameter.
     ///
-    /// An option of this opening is stated in the same way, such as `("read_depth", "64")`; the structure does not keep
-    /// it. [`OpenOptions::SPECS`] are those that there are.
+    /// An option of this opening is stated in the same way, such as `("read_depth", "64")`; it is not stored.
+    /// [`OpenOptions::SPECS`] lists the options.
     pub fn parameter(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         self.stated.add(name, value);
         self
     }
 
-    /// Options of this opening in place of what the requirements lead to, where they state one; those of
-    /// [`parameter`](Self::parameter) take the place of these.
+    /// Sets options of this opening, in place of those derived from the requirements. Options stated with
+    /// [`parameter`](Self::parameter) take precedence.
     pub fn options(mut self, options: OpenOptions) -> Self {
         self.stated.options = options;
         self
     }
 
-    /// The parameters that were stated of the table of a map, whose policy and widths are those of the map.
+    /// Sets the parameters stated for the table of a map, whose policy and widths are the map's.
     pub(super) fn of_map(mut self, stated: Stated) -> Self {
         (self.stated, self.calls) = (stated, OF_MAP);
         self
     }
 
-    /// Its name in the volume.
+    /// The table's name in the volume.
     pub(super) fn name(&self) -> &str {
         &self.name
     }
 
-    /// Opens the table of that name, or creates it as the structure that suits the requirements.
+    /// Opens the table of that name, or creates one of the kind that suits the requirements.
     ///
     /// # Errors
     /// A structure of that name that is not a table or has other widths, or is already open; too little RAM
@@ -141,8 +141,8 @@ impl<'db> TableBuilder<'db> {
         self.create_or_open_here(kind.as_deref()).map(|(table, _)| table)
     }
 
-    /// The same for a known kind, while no other structure is opened; and the RAM that is left to the cache of the map
-    /// whose table it is.
+    /// Does the same for a known kind while no other structure is being opened. Also returns the RAM that is left for
+    /// the cache of the map whose table this is.
     pub(super) fn create_or_open_here(&self, kind: Option<&str>) -> Result<(AnyTable, u64)> {
         match kind {
             Some(kind) => self.open(kind),
@@ -152,7 +152,7 @@ impl<'db> TableBuilder<'db> {
 
     fn create(&self) -> Result<(AnyTable, u64)> {
         let limit = limit(&self.db.ram, &self.name, self.stated_ram().as_ref())?;
-        // One that takes RAM as it grows begins as it would alone, if that is there.
+        // A table that takes RAM as it grows begins as it would alone, if enough RAM is free.
         let alone = self.db.ram.bytes() / 2;
         if self.policy == Policy::Grow && !self.is_limited() && limit < alone {
             match self.create_within(alone) {
@@ -169,7 +169,7 @@ impl<'db> TableBuilder<'db> {
             .advise(limit_without, |asked| self.choose(asked))
             .map_err(|error| explain(&self.db.ram, &self.name, limit, error))?;
         let mut options = advised.options.clone();
-        // One that grows may take all, also if the log suits a smaller beginning.
+        // A table that grows may take all of it, even if the log suits a smaller beginning.
         self.limit_ram(&mut options, limit);
         options.cache_bytes = self.cache_bytes(advised.ram_bytes(), limit)?;
         let config = self.stated.on_with(&advised.config, self.calls)?;
@@ -183,19 +183,19 @@ impl<'db> TableBuilder<'db> {
 
     fn open(&self, kind: &str) -> Result<(AnyTable, u64)> {
         let limit = limit(&self.db.ram, &self.name, self.stated_ram().as_ref())?;
-        // Options such as SliceHash's filters are chosen again at each opening.
+        // Options such as SliceHash's filters are chosen anew at each opening.
         let limit_without = self.without_cache(limit)?;
         let of_kind = || Question::Kind(kind.to_owned());
         let advise =
             |asked: &Requirements| self.db.advice.get(asked, of_kind(), || asked.advise_one(kind));
-        // One that grows in the database's RAM takes what it needs, whatever was advised.
+        // A table that grows in the database's RAM takes what it needs, whatever was advised.
         let is_free = registry::grows(kind) && !self.is_limited();
         let advised = if is_free { None } else { self.advise(limit_without, advise).ok() };
         let mut options =
             advised.as_ref().map_or_else(OpenOptions::default, |it| it.options.clone());
         self.limit_ram(&mut options, limit);
         options.cache_bytes = match &advised {
-            // Its cache is of what nobody has taken, whatever policy was stated now.
+            // Its cache uses unclaimed RAM, whatever policy was stated at this opening.
             _ if registry::grows(kind) && !self.is_limited() => 0,
             Some(advised) => self.cache_bytes(advised.ram_bytes(), limit)?,
             None => self.cache_bytes(limit, limit)?,
@@ -209,19 +209,19 @@ impl<'db> TableBuilder<'db> {
         self.claim((&table, of_map), advised.as_ref(), &options).map(|()| (table, of_map))
     }
 
-    /// States what it may take of RAM: one that can grow takes what it needs of the database's, unless a limit or a
-    /// cache of its own was stated.
+    /// Limits its RAM: a table that can grow takes what it needs of the database's, unless a limit or a cache size was
+    /// stated.
     fn limit_ram(&self, options: &mut OpenOptions, limit: u64) {
         options.ram_bytes_max = Some(limit);
         options.ram_pool = (!self.is_limited()).then(|| Arc::clone(&self.db.ram));
     }
 
-    /// Returns whether its RAM is its own: what was stated for it, or for its cache.
+    /// Returns whether its RAM is separate from the database's, because its RAM or its cache was stated.
     pub(super) fn is_limited(&self) -> bool {
         self.stated_ram().is_some() || self.stated_cache().is_some()
     }
 
-    /// Takes the cache out of the options of the table of a map, whose cache it is, and returns its bytes.
+    /// Removes the cache from the options of a map's table, since it belongs to the map, and returns its bytes.
     fn take_cache(&self, options: &mut OpenOptions) -> u64 {
         if !self.is_of_map() {
             return 0;
@@ -232,7 +232,7 @@ impl<'db> TableBuilder<'db> {
         cache_bytes
     }
 
-    /// A table that grows has the RAM that it does not take as its cache, if no other was stated.
+    /// Lets a table that grows use the RAM that it does not take as its cache, if no other cache was stated.
     fn with_spare_ram(&self, table: AnyTable) -> AnyTable {
         if self.is_of_map() || self.stated_cache().is_some() {
             table
@@ -245,8 +245,8 @@ impl<'db> TableBuilder<'db> {
         std::ptr::eq(self.calls, OF_MAP)
     }
 
-    /// The structure that works well if it is within the limit and the log is long enough for it, else the
-    /// best one that is.
+    /// Returns the structure that works well if it fits the limit and the log is long enough for it, else the best one
+    /// that does.
     fn advise(
         &self,
         limit: u64,
@@ -268,7 +268,7 @@ impl<'db> TableBuilder<'db> {
         fitting(limit, |ram_bytes| ask(&asked.clone().ram(ram_bytes)), fits)
     }
 
-    /// The structure that suits the requirements. One that grows is chosen for a table that has grown, and begins small
+    /// Returns the structure that suits the requirements. One that grows is chosen for its grown size, and begins small
     /// if nothing else was stated.
     fn choose(&self, asked: &Requirements) -> Result<Prediction> {
         let advice = &self.db.advice;
@@ -278,25 +278,25 @@ impl<'db> TableBuilder<'db> {
         advice.get(asked, Question::Best, || Ok(asked.advise()?.into_chosen()))
     }
 
-    /// Entries that it must hold, or the default.
+    /// The entries that it must hold, or the default.
     fn entries_asked(&self) -> Result<u64> {
         let usual = if self.policy == Policy::Grow { ENTRIES_GROWING } else { ENTRIES };
         self.entries.as_ref().map_or(Ok(usual), |it| it.count("entries"))
     }
 
-    /// The RAM that was stated for it.
+    /// The RAM that was stated for this table.
     fn stated_ram(&self) -> Option<Quantity> {
         self.ram.clone().or_else(|| self.stated.options.ram_bytes_max.map(Into::into))
     }
 
-    /// The cache that was stated.
+    /// The cache size that was stated.
     pub(super) fn stated_cache(&self) -> Option<Quantity> {
         let by_name = self.stated.latest("cache_bytes").map(Into::into);
         let in_options = || Some(self.stated.options.cache_bytes).filter(|it| *it > 0);
         by_name.or_else(|| self.cache.clone()).or_else(|| in_options().map(Into::into))
     }
 
-    /// Of the RAM that a table may take, what a stated cache leaves.
+    /// Returns the part of a table's RAM that remains after a stated cache.
     fn without_cache(&self, limit: u64) -> Result<u64> {
         let Some(cache) = self.stated_cache() else { return Ok(limit) };
         let cache_bytes = cache.bytes("cache")?;
@@ -311,7 +311,7 @@ impl<'db> TableBuilder<'db> {
         })
     }
 
-    /// RAM for the cache of a table that takes `taken` bytes and may take `limit`.
+    /// Returns the RAM for the cache of a table that takes `taken` bytes and may take `limit`.
     fn cache_bytes(&self, taken: u64, limit: u64) -> Result<u64> {
         if let Some(cache) = self.stated_cache() {
             return cache.bytes("cache");
@@ -319,9 +319,9 @@ impl<'db> TableBuilder<'db> {
         let left = limit.saturating_sub(taken).min(nandex_device::ram_bytes());
         Ok(match self.policy {
             Policy::Grow => 0,
-            // Nobody tells the cache of a map what is evicted.
+            // A map's cache is not notified of evictions.
             policy if self.is_of_map() && policy != Policy::Reject => 0,
-            // The cache of a map without a limit of its own is of what nobody has taken.
+            // The cache of a map without its own limit uses unclaimed RAM.
             _ if self.stated_ram().is_none() && self.is_of_map() => 0,
             _ if self.borrows()? => 0,
             _ if self.stated_ram().is_none() => left.min(limit / 4).min(self.cache_bytes_useful()?),
@@ -330,13 +330,13 @@ impl<'db> TableBuilder<'db> {
     }
 
     /// Returns whether its cache is small enough to borrow free RAM of the database: with many such tables, little else
-    /// would be left. One that is larger has its own, which is somewhat faster.
+    /// would be left. A larger cache is separate, which is somewhat faster.
     fn borrows(&self) -> Result<bool> {
         let is_own = self.is_limited() || self.is_of_map() || self.policy == Policy::Grow;
         Ok(!is_own && self.cache_bytes_useful()? <= CACHE_BYTES_LENT)
     }
 
-    /// RAM for a cache of all that it has space for: more would not be used.
+    /// The RAM of a cache for all its entries: more would not be used.
     fn cache_bytes_useful(&self) -> Result<u64> {
         let (key_bytes, value_bytes) = self.widths;
         let entries = self.entries_asked()?;
@@ -344,8 +344,8 @@ impl<'db> TableBuilder<'db> {
         Ok(of_entries.saturating_mul(2).max(CACHE_BYTES_MIN))
     }
 
-    /// Claims a table's RAM now, or once it is full if that is known; all that it may take if it grows, unless it has
-    /// claimed what it takes.
+    /// Claims a table's RAM: its full size if that is known, else its size now. One that grows claims all that it may
+    /// take, unless it has claimed its RAM already.
     fn claim(
         &self,
         (table, of_map): (&AnyTable, u64),
@@ -370,7 +370,7 @@ impl<'db> TableBuilder<'db> {
         self.db.ram.claim(&self.name, (needed, shared), None)
     }
 
-    /// A table's RAM now, or once it is full if that is known.
+    /// Returns a table's RAM once it is full if that is known, else its RAM now.
     fn ram_bytes(
         &self,
         (table, of_map): (&AnyTable, u64),

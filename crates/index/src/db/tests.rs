@@ -1,4 +1,4 @@
-//! The short way to embed: files that are fresh, there, or something else, and RAM that is shared.
+//! The short way to embed: files that are new, existing, or something else, and RAM that is shared.
 
 mod lived;
 mod opening;
@@ -17,8 +17,8 @@ use crate::{
     AnyConfig, AnyFilter, AnyTable, Counter, Filter, LargeTable, OpenOptions, Policy, Table,
 };
 
-/// Options by which every run hashes keys alike: under a random key, two of the keys of a test share a fingerprint of a
-/// filter once in some hundred runs.
+/// Options with which every run hashes keys alike: under a random key, two of the keys of a test share a fingerprint of
+/// a filter once in several hundred runs.
 fn options() -> DatabaseOptions {
     super::options().hash_key(7)
 }
@@ -374,7 +374,7 @@ fn a_map_whose_size_is_stated_keeps_it_unless_its_policy_is_stated_too() {
     assert!(refused.contains("take grow, reject or fifo"), "{refused}");
 }
 
-/// A table that refuses takes the entries that were stated, whatever its RAM and log made of it.
+/// A table that rejects inserts takes the stated number of entries, whatever its RAM and log made of it.
 #[test]
 fn a_table_takes_as_many_entries_as_were_stated() {
     for (ram, entries) in [("16MiB", 100_000_u64), ("32MiB", 1_000_000)] {
@@ -430,7 +430,7 @@ fn a_file_is_made_or_opened_only_as_was_stated() {
 
 #[test]
 fn a_map_that_is_open_to_be_read_only_refuses_updates_at_once() {
-    // It took them, and failed only when it published them, which was at the closing.
+    // The inserts succeeded; only publishing them failed, when the table was closed.
     let (_folder, path) = file();
     let db = options().open(&path).unwrap();
     db.map("m").create_or_open().unwrap().put(b"a", b"1").unwrap();
@@ -465,7 +465,7 @@ fn counting_tables_are_made_for_keys_and_reopened() {
     assert_eq!(words.count(b"this").unwrap(), 2);
 }
 
-/// A filter for one key was refused for its buffers, of which the program had stated nothing.
+/// A filter for one key was rejected because of its buffers, although the program had stated none of them.
 #[test]
 fn structures_are_made_for_a_few_keys_and_hold_them() {
     let (_folder, path) = file();
@@ -572,7 +572,7 @@ fn a_parameter_that_a_call_of_the_builder_states_is_refused_where_it_differs() {
     db.counting("c").parameter("keys", "whole:5").create_or_open().unwrap();
 }
 
-/// The names, the values and the refusals are those of one schema, whichever builder is told.
+/// The names, the values and the errors come from one schema, whichever builder is used.
 #[test]
 fn parameters_of_filters_counting_tables_and_maps_are_stated_and_must_stay_so() {
     type State<'db> = Box<dyn Fn(&str, &str) -> Result<AnyConfig> + 'db>;

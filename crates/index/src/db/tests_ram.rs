@@ -1,4 +1,4 @@
-//! Many structures of a database and its RAM.
+//! Many structures that share the RAM of a database.
 
 use super::{Database, options};
 use crate::{AnyTable, Error, Policy, Result, Table};
@@ -35,7 +35,7 @@ fn a_file_of_one_key_is_as_short_as_what_is_in_it() {
     filter.insert(b"key").unwrap();
     filter.close().unwrap();
     assert!(bytes(&db) <= 3 << 19, "{}", bytes(&db));
-    // A log grows with the buffers, and no further than they need.
+    // A log grows with the buffers, but no further than they need.
     let table = db.table("t").entries(1_000_000).policy(Policy::Grow).create_or_open().unwrap();
     fill(&table, 0..1_000_000).unwrap();
     let log_bytes = db.volume().log().capacity_bytes();
@@ -62,7 +62,7 @@ fn many_structures_live_in_the_default_ram_whatever_their_order() {
     }
     filters.iter().for_each(|it| it.insert(&key(7)).unwrap());
     map.put(b"key", b"value").unwrap();
-    // The last that was opened grows as far as the first would.
+    // The last table opened grows as far as the first one would.
     fill(growing.last().unwrap(), 1000..300_000).unwrap();
     assert!(taken(&db) <= ram, "{:?}", db.ram_taken());
     for table in tables.iter().chain(&growing) {

@@ -31,7 +31,7 @@ fn what_is_read_and_updated_during_the_warm_up_is_right() {
 
         let db = open();
         let map = db.map("m").create_or_open().unwrap();
-        // Most of these come before it is warm, some while it is gathered, the last when it knows all keys.
+        // Most of these run before the cache is warm, some while keys are gathered, the last when it knows all keys.
         std::thread::scope(|scope| {
             let look = || {
                 for number in (0..KEYS).filter(|it| it % 3 == 2) {
@@ -74,7 +74,7 @@ fn an_opened_map_gets_warm_in_the_background() {
         std::thread::sleep(Duration::from_millis(1));
     }
     assert_eq!(map.stats().cache_records, KEYS);
-    // The records of the last segments may be under way still.
+    // The records of the last segments may still be in flight.
     std::thread::sleep(Duration::from_millis(200));
     let before = reads();
     (0..KEYS).for_each(|it| assert!(map.get(&key(it)).unwrap().is_some()));

@@ -1,8 +1,8 @@
-//! Maps that are updated, as a database makes them: their value logs have grown through segments of several lengths.
+//! Maps with many updates, as a database creates them: their value logs have grown through segments of several lengths.
 
 use super::*;
 
-/// Some 6 MiB of values, and segments of 64 KiB to 256 KiB.
+/// About 6 MiB of values, and segments of 64 KiB to 256 KiB.
 const KEYS: u64 = 12_000;
 const VALUE_BYTES: usize = 500;
 

@@ -18,7 +18,7 @@ fn a_new_file_gets_its_name_when_it_is_finished() {
         let found = text(options.open(&path));
         assert!(found.contains("it is unfinished") && !path.exists(), "{found}");
     }
-    // The next run goes on with it, or replaces it.
+    // The next run continues it, or replaces it.
     let resumed = options().resume().open(&path).unwrap();
     assert_eq!(TableOrMap::names(resumed.volume()), ["m"]);
     assert_eq!(resumed.unfinished().path_of(&path), left);
@@ -33,7 +33,7 @@ fn a_new_file_gets_its_name_when_it_is_finished() {
     assert!(path.exists() && !left.exists());
     db.finish().unwrap();
     drop(db);
-    // What is whole is opened as it is.
+    // A finished file is opened as it is.
     let map = options().unfinished().open(&path).unwrap().map("m").create_or_open().unwrap();
     assert_eq!(map.get(b"k").unwrap().as_deref(), Some(&b"v"[..]));
     drop(map);
