@@ -1,15 +1,15 @@
-//! What can go wrong in an index, with the place and the remedy.
+//! The errors of an index, each with its place and remedy.
 
 use crate::model::text::bytes;
 
 /// The result of an index operation.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// What can go wrong in an index.
+/// An error of an index.
 #[derive(thiserror::Error, Debug)]
 #[non_exhaustive]
 pub enum Error {
-    /// The volume failed, or holds what it should not.
+    /// The volume failed, or holds something unexpected.
     #[error(transparent)]
     Store(#[from] nandex_store::Error),
     /// The device failed.
@@ -20,87 +20,87 @@ pub enum Error {
     Width {
         /// `key` or `value`.
         what: &'static str,
-        /// Bytes the table takes.
+        /// The bytes that the table takes.
         expected: usize,
-        /// Bytes it was given.
+        /// The bytes that were passed.
         found: usize,
     },
-    /// The table is full and its policy is to refuse rather than evict.
+    /// The table is full and its policy is to reject inserts rather than evict.
     #[error(
-        "the table is full: {entries} entries on {} of flash, and its policy is to refuse rather than evict; create it again with more entries, or choose an eviction policy",
+        "the table is full: {entries} entries on {} of flash, and its policy is to reject inserts rather than evict; create it again with more entries, or choose an eviction policy",
         bytes(*flash_bytes)
     )]
     Full {
-        /// Entries in it.
+        /// The entries in it.
         entries: u64,
-        /// Flash it may use.
+        /// The flash that it may use.
         flash_bytes: u64,
     },
-    /// A growing table that has no space for its next generation.
+    /// A growing table has no space for its next generation.
     #[error("the table cannot grow: it holds {entries} entries, and {reason}")]
     GrowthStopped {
-        /// Entries in it.
+        /// The entries in it.
         entries: u64,
-        /// What it lacks, and what to do.
+        /// What is missing, and the remedy.
         reason: String,
     },
-    /// A key or a value longer than a table of large values takes.
+    /// A key or a value is longer than a table of large values takes.
     #[error(
         "a {what} of {found} bytes: this table takes {what}s of at most {limit} bytes here; {remedy}"
     )]
     TooLong {
-        /// `key`, `value`, or another thing that is too much.
+        /// `key`, `value`, or another item that is too long.
         what: &'static str,
-        /// Bytes the table takes.
+        /// The bytes that the table takes.
         limit: u64,
-        /// Bytes it was given.
+        /// The bytes that were passed.
         found: u64,
-        /// What to do.
+        /// The remedy.
         remedy: &'static str,
     },
-    /// The value log is full, little of it is garbage, and nothing may be overwritten.
+    /// The value log is full, little of it is garbage, and its policy forbids overwriting.
     #[error(
-        "the value log is full: {} of records are in use on {} of flash, and it keeps everything; remove some, or create it again with more segments, or with leave to overwrite the oldest",
+        "the value log is full: {} of records are in use on {} of flash, and its policy is to keep everything; remove some, or create it again with more segments, or with a policy that overwrites the oldest",
         bytes(*live_bytes),
         bytes(*flash_bytes)
     )]
     ValuesFull {
-        /// Bytes of records that are referred to.
+        /// The bytes of records that are still referenced.
         live_bytes: u64,
-        /// Flash it may use.
+        /// The flash that it may use.
         flash_bytes: u64,
     },
     /// A filter in RAM is full.
     #[error("the filter is full: {entries} of its {slots} slots are in use, {reason}")]
     FilterFull {
-        /// Slots in use.
+        /// The slots in use.
         entries: u64,
-        /// Slots there are.
+        /// The slots in total.
         slots: u64,
-        /// What is too much, and what to do.
+        /// Which limit was exceeded, and the remedy.
         reason: String,
     },
-    /// A filter without tombstones cannot subtract what is not there.
+    /// A filter without tombstones cannot subtract what was not added.
     #[error(
-        "{amount} cannot be added to a count of {count}: this filter keeps no counts below zero; take away only what was added, or make the filter with signed counts"
+        "{amount} cannot be added to a count of {count}: this filter keeps no counts below zero; subtract only what was added, or create the filter with signed counts"
     )]
     NotThere {
-        /// How often the fingerprint is there.
+        /// The count of the fingerprint.
         count: i64,
-        /// What the caller wanted to add.
+        /// The amount that the caller tried to add.
         amount: i64,
     },
-    /// A count would be past 63 bits.
+    /// A count would exceed 63 bits.
     #[error(
         "{amount} cannot be added to a count of {count}: counts go from -(2^63 - 1) to 2^63 - 1; add less, or count under several keys"
     )]
     CountRange {
-        /// The count there is.
+        /// The current count.
         count: i64,
-        /// What the caller wanted to add.
+        /// The amount that the caller tried to add.
         amount: i64,
     },
-    /// A filter's saved bytes are not what was saved.
+    /// A saved filter's bytes differ from what was saved.
     #[error(
         "the saved filter is damaged: expected {expected}, found {found}; restore it from a copy, or build it again from the keys"
     )]
@@ -110,49 +110,49 @@ pub enum Error {
         /// What was found.
         found: String,
     },
-    /// A filter holds as many keys as it was made for, and its policy is to keep its rate.
+    /// A filter holds as many keys as it was made for, and its policy is to keep its error rate.
     #[error(
-        "the filter holds {entries} keys, was made for {keys}, and is to refuse more rather than err more often; make one for more keys, or let it grow"
+        "the filter is full: it was made for {keys} keys and holds {entries}, and its policy is to keep its error rate; make one for more keys, or let it grow"
     )]
     KeysFull {
-        /// Keys in it.
+        /// The keys in it.
         entries: u64,
-        /// Keys it was made for.
+        /// The keys that it was made for.
         keys: u64,
     },
-    /// A filter that deletes no keys.
+    /// The filter does not support deletes.
     #[error("a {structure} deletes no keys: {reason}")]
     NoDeletes {
-        /// What it is.
+        /// The kind of filter.
         structure: &'static str,
-        /// Why, and what to do.
+        /// The reason, and the remedy.
         reason: &'static str,
     },
-    /// Whoever watched a long operation has stopped it.
-    #[error("stopped before its end: whoever watched it asked for that; what was done stays")]
+    /// A watcher has cancelled a long operation.
+    #[error("cancelled by the caller; completed work is kept")]
     Stopped,
-    /// Less RAM than the structure needs. The reason says the least that is enough, where that is known.
+    /// The structure needs more RAM. The reason states the least that is enough, if that is known.
     #[error("{field}: {reason}")]
     TooLittleRam {
-        /// What states the RAM.
+        /// The name of the setting that limits the RAM.
         field: &'static str,
-        /// How much it is, and how much is needed.
+        /// The current limit, and the RAM that is needed.
         reason: String,
     },
-    /// A write-ahead log that is too short for the structure.
+    /// The write-ahead log is too short for the structure.
     #[error("{field}: {reason}")]
     ShortLog {
-        /// What states its length.
+        /// The name of the setting for its length.
         field: &'static str,
-        /// How long it is, and how long it must be.
+        /// The current length, and the length that is needed.
         reason: String,
     },
-    /// A configuration that cannot work.
+    /// A configuration cannot work.
     #[error("{field}: {reason}")]
     Config {
-        /// Which field of the configuration.
+        /// The field of the configuration.
         field: &'static str,
-        /// What is wrong with it, and what would do.
+        /// What is wrong with it, and what would work.
         reason: String,
     },
 }
@@ -169,7 +169,7 @@ impl Error {
         matches!(of_device, NoSpace { .. })
     }
 
-    /// Refuses a key or value of the wrong width.
+    /// Checks the width of a key or value.
     ///
     /// # Errors
     /// [`Error::Width`].

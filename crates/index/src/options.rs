@@ -13,20 +13,19 @@ use crate::ram::RamPool;
 use crate::schema::Range;
 use crate::{Error, Result, size};
 
-/// Threads that put full buffers on flash, unless the options say otherwise.
+/// The threads that flush full buffers, unless the options say otherwise.
 pub const FLUSH_THREADS: usize = 1;
-/// The same for structures whose flushes are merges.
+/// The default number of threads for structures whose flushes are merges.
 pub(crate) const MERGE_THREADS: usize = 2;
-/// Pages that a merge of slicetables reads or writes at once, unless the options say otherwise; four chunks are in
-/// memory for each thread.
+/// The default pages that a merge of slicetables reads or writes at once; each thread holds four chunks in memory.
 pub(crate) const IO_CHUNK_PAGES: u32 = 128;
-/// Reads in flight in a batch of lookups, unless the options say otherwise.
+/// The default number of reads in flight in a batch of lookups.
 const READ_DEPTH: usize = 32;
 
-/// Returns an entry's priority from its key and value; higher stays longer.
+/// Returns an entry's priority from its key and value; entries with a higher priority stay longer.
 pub type Priority = Arc<dyn Fn(&[u8], &[u8]) -> u64 + Send + Sync>;
 
-/// An option of an opening that can be stated by its name, as text.
+/// An option of an opening that can be stated by name, as text.
 #[derive(Clone, Copy, Debug)]
 pub struct OptionSpec {
     /// Its name, as errors and reports give it.
@@ -35,14 +34,14 @@ pub struct OptionSpec {
     pub meaning: &'static str,
     /// The values that it can have.
     pub range: Range,
-    /// What it is unless it is stated, for people.
+    /// Its default, as text.
     pub default: &'static str,
     get: fn(&OpenOptions) -> Option<u64>,
     set: fn(&mut OpenOptions, u64),
 }
 
 impl OptionSpec {
-    /// The values that it can have, for people.
+    /// The values that it can have, as text.
     #[must_use]
     pub fn values(&self) -> String {
         match self.range {
@@ -53,7 +52,7 @@ impl OptionSpec {
         }
     }
 
-    /// Sets it from text.
+    /// Sets the option from text.
     fn state(&self, options: &mut OpenOptions, value: &str) -> Result<()> {
         let refuse = |found: String| Error::Config {
             field: "parameter",
@@ -66,14 +65,14 @@ impl OptionSpec {
     }
 }
 
-/// Its name, the values that it can have, and what it is otherwise.
+/// Shows its name, the values that it can have, and its default.
 impl fmt::Display for OptionSpec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} ({}; {} unless stated)", self.name, self.values(), self.default)
     }
 }
 
-/// A number of an option, which may be left to the structure.
+/// A numeric option, which may be left to the structure.
 trait OptionNumber: Sized {
     fn stated(&self) -> Option<u64>;
 
@@ -90,7 +89,7 @@ impl<N: Copy + TryInto<u64> + TryFrom<u64>> OptionNumber for Option<N> {
     }
 }
 
-/// Zero is what an opening takes without a statement.
+/// Zero stands for an unset option.
 impl OptionNumber for u64 {
     fn stated(&self) -> Option<u64> {
         Some(*self).filter(|number| *number > 0)
@@ -101,8 +100,8 @@ impl OptionNumber for u64 {
     }
 }
 
-/// Declares the options of an opening: first those that can be stated as text, with the values that each can have and
-/// what it is otherwise, then those that are values of a program.
+/// Declares the options of an opening: first those that can be stated as text, with the values and the default of each,
+/// then those that only a program can set.
 macro_rules! open_options {
     (
         $(#[$meta:meta])*
@@ -135,7 +134,7 @@ macro_rules! open_options {
                 set: |options, number| options.$field = OptionNumber::of(number),
             },)*];
 
-            /// These options, and those of `base` where they state none.
+            /// Returns these options, with those of `base` where these are unset.
             #[must_use]
             pub(crate) fn over(self, base: Self) -> Self {
                 Self {
@@ -151,10 +150,10 @@ macro_rules! open_options {
 }
 
 open_options! {
-    /// Options of an opening. None of them is kept on flash: the next opening may have others.
+    /// Options of an opening. None of them is stored on flash: the next opening may have others.
     ///
-    /// They are the same for every kind of structure; one that has no use for an option ignores it. `None` stands for
-    /// the structure's own default.
+    /// They are the same for every kind of structure; a structure ignores options that it does not use. `None` stands
+    /// for the structure's default.
     ///
     /// ```
     /// use nandex::OpenOptions;
@@ -166,60 +165,59 @@ open_options! {
     #[derive(Clone, Default)]
     pub struct OpenOptions;
     stated {
-        /// Threads of the volume that put its full buffers on flash and load filters at once, at most. With 0 the
-        /// inserting thread does, at the moment its buffer is full. Each thread has I/O chunks of its own. One more
-        /// rewrites what was updated of a BufferHash that keeps all.
+        /// The most threads of the volume that flush its full buffers and load filters at once. With 0 the inserting
+        /// thread does so, when its buffer is full. Each thread has its own I/O chunks. A BufferHash that evicts
+        /// nothing has one more thread, which rewrites updated entries.
         flush_threads: Option<usize> = "1, and 2 for the cascade filter and the counting table", in Range::Within(0, 64);
         /// Reads in flight in a batch or stream of lookups.
         read_depth: Option<usize> = "32", in Range::Within(1, 4096);
-        /// RAM for a table's cache of entries, in bytes: the keys that are looked up most are answered without a
-        /// read. A BufferHash with the policy LRU has none, because an entry stays by being read.
+        /// RAM for a table's cache of entries, in bytes: lookups of the most frequent keys are answered without a read.
+        /// A BufferHash with the policy LRU has none, because reading an entry is what keeps it.
         cache_bytes: u64 = "0, and what the table leaves of its RAM in a database", in Range::Any;
-        /// RAM for filters of what is on flash, in bytes at most.
+        /// The most RAM for filters of the data on flash, in bytes.
         ///
         /// SliceHash: the partitions with the most false-positive reads share it (ANCS'14, section 5.1.2); without it
-        /// every lookup that RAM cannot answer reads one page. SliceLSH: lookups of buckets that are not there read
-        /// nothing. It takes up to 12 bits for an entry of a full index, in addition to its configuration's RAM, and
-        /// is left out below 4; after an opening it is made again from all slicetables, once lookups have read an
-        /// eighth as many pages as these have.
+        /// every lookup that RAM cannot answer reads one page. SliceLSH: lookups of absent buckets read nothing. The
+        /// filter takes up to 12 bits for an entry of a full index, in addition to its configuration's RAM, and is
+        /// omitted below 4 bits; after an opening it is rebuilt from all slicetables, once lookups have read an eighth
+        /// as many pages as these have.
         filter_bytes: u64 = "0, which is none, and what suits the requirements in a database", in Range::Any;
         /// Pages of 4 KiB that a flush or merge reads or writes at once.
         io_chunk_pages: Option<u32> = "128 for SliceHash and SliceLSH, 64 for SliceBloom, and what suits the \
             buffers for the cascade filter (4 to 256) and the counting table (4 to 64)", in Range::Within(1, 65_536);
     }
     made {
-        /// RAM that a table which grows may take from this opening on, in bytes, its cache included; `None` for what
-        /// it was created with. A SliceLSH takes no more for its filter than this leaves in addition to its
-        /// configuration's RAM.
+        /// The RAM that a growing table may take from this opening on, in bytes, including its cache; `None` for the
+        /// limit it was created with. A SliceLSH limits its filter to what this leaves beyond its configuration's RAM.
         ram_bytes_max: Option<u64>;
-        /// How reads are spread over the device's channels. Default: by the device's geometry, and in order of
-        /// arrival if it has none.
+        /// How reads are spread over the device's channels. By default according to the device's geometry, or in order
+        /// of arrival if it has none.
         channels: Option<Channels>;
-        /// An entry's priority, for BufferHash's priority policies. Default: the first 8 bytes of its value as a
+        /// The priority function for BufferHash's priority policies. By default the first 8 bytes of the value as a
         /// little-endian number.
         priority: Option<Priority>;
-        /// The chip of a BufferHash with [`Placement::Chip`](crate::bufferhash::Placement::Chip); `None` for others.
-        /// Nothing else may be on it.
+        /// The chip of a BufferHash with [`Placement::Chip`](crate::bufferhash::Placement::Chip); `None` for others. It
+        /// must not be used for anything else.
         chip: Option<Arc<dyn Device>>;
-        /// RAM that it shares with other structures, if it grows: what it takes is claimed there, and its cache uses a
-        /// part of what nobody has claimed.
+        /// The RAM that it shares with other structures, if it grows: its claims come from this pool, and its cache
+        /// uses a share of the pool's unclaimed RAM.
         ram_pool: Option<Arc<RamPool>>;
-        /// Entries that a new table which grows has space for from the start, in one part, so that a lookup asks one.
-        /// Its next part is as large again.
+        /// The entries that a new growing table has space for from the start, in one part, so that a lookup searches
+        /// one part. Its next part is equally large.
         entries: Option<u64>;
-        /// The family of hashes that an index of neighbours must have been made for; `None` for whichever it has.
+        /// The family of hashes that an index of neighbours must have been made for; `None` accepts any.
         family: Option<Vec<u8>>;
     }
 }
 
 impl OpenOptions {
-    /// The same without threads in the background: the calling threads do all the work.
+    /// Returns these options without background threads: the calling threads do all the work.
     #[must_use]
     pub fn inline(self) -> Self {
         Self { flush_threads: Some(0), ..self }
     }
 
-    /// The default options for a structure of a volume: no threads in the background if the volume has none.
+    /// Returns the default options for a structure of a volume: without background threads if the volume has none.
     #[must_use]
     pub fn suited_to(volume: &Volume) -> Self {
         match volume.threads() {
@@ -228,7 +226,7 @@ impl OpenOptions {
         }
     }
 
-    /// Refuses what cannot work.
+    /// Fails for options that cannot work.
     ///
     /// # Errors
     /// [`Error::Config`], naming the option.
@@ -236,21 +234,21 @@ impl OpenOptions {
         Self::SPECS.iter().try_for_each(|it| it.range.check(it.name, (it.get)(self)))
     }
 
-    /// The same with an option, given by its name and value, if it is one of `names`.
+    /// Returns the options with one more, given by its name and value, if it is one of `names`.
     ///
     /// # Errors
-    /// [`Error::Config`]: a text that is no value of it.
+    /// [`Error::Config`]: a text that is not a value of it.
     pub(crate) fn with(mut self, names: &[&str], (name, value): (&str, &str)) -> Result<Self> {
         let spec = specs(names).find(|spec| spec.name == name);
         spec.map_or(Ok(()), |spec| spec.state(&mut self, value)).map(|()| self)
     }
 
-    /// What a table that grows may take: all of a pool, or what was stated.
+    /// The most RAM that a growing table may take: all of a pool, or the stated limit.
     pub(crate) fn ram_limit(&self) -> Option<u64> {
         self.ram_pool.as_ref().map(|pool| pool.bytes()).or(self.ram_bytes_max)
     }
 
-    /// What reads pages of a device for lookups of a structure in the volume.
+    /// The pool that reads pages of a device for lookups of a structure in the volume.
     pub(crate) fn reads(&self, volume: &Volume, device: &Arc<dyn Device>) -> ReadPool {
         let channels = self.channels.unwrap_or_else(|| Channels::of(&device.geometry()));
         volume.read_pool(device, channels, self.read_depth.unwrap_or(READ_DEPTH))

@@ -10,7 +10,7 @@ use super::AnyConfig;
 use crate::registry::{self, Family, FilterRow};
 use crate::{Counter, Error, Filter, OpenOptions, Result};
 
-/// What an open filter of any kind adds to [`Filter`].
+/// The methods that an open filter of any kind adds to [`Filter`].
 pub trait OpenFilter: Filter + Any + fmt::Debug {
     /// Its configuration.
     fn config(&self) -> AnyConfig;
@@ -18,8 +18,8 @@ pub trait OpenFilter: Filter + Any + fmt::Debug {
     /// The filter as a counter, if it can count.
     fn counter(&self) -> Option<&(dyn Counter + 'static)>;
 
-    /// Puts what it holds in the least space, so that a lookup reads the fewest pages; nothing happens to one that has
-    /// the space that it was made with.
+    /// Compacts its contents into the least space, so that a lookup reads the fewest pages. Does nothing to a filter of
+    /// fixed size.
     ///
     /// # Errors
     /// A failed read or write, damage, no space.
@@ -80,7 +80,7 @@ impl AnyFilter {
         (filter_row(name, &kind)?.open)(volume, name, options)
     }
 
-    /// The filter as its own type, if it is of that type.
+    /// Returns the filter as its concrete type, if it is of that type.
     #[must_use]
     pub fn of<F: OpenFilter>(&self) -> Option<&F> {
         let any: &dyn Any = &*self.0;

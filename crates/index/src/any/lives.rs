@@ -1,4 +1,4 @@
-//! Tables that are lived in: whatever was written, `entries` is the number of their keys.
+//! Tables with a long history of updates: whatever was written, `entries` is the number of their keys.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use nandex_store::{Volume, VolumeOpenOptions, VolumeOptions};
 use super::{AnyConfig, AnyTable};
 use crate::{OpenOptions, Table, registry};
 
-/// Keys of the tables. Their buffers hold a tenth of them at most.
+/// The keys of the tables. Their buffers hold at most a tenth of them.
 const KEYS: u64 = 20_000;
 
 fn configs() -> [(&'static str, AnyConfig); 5] {
@@ -48,25 +48,25 @@ fn open(device: MemoryDevice, access: Access) -> AnyTable {
     AnyTable::open_with(&volume, "t", &options_of(0)).unwrap()
 }
 
-/// What a power cut leaves that loses nothing of what is synced.
+/// Returns the image after a power cut that loses nothing that was synced.
 fn cut(device: &MemoryDevice, table: &AnyTable) -> MemoryDevice {
     table.sync().unwrap();
     MemoryDevice::from_image(device.image())
 }
 
-/// Fails unless a table says that it has this number of keys, or `off` more or less.
+/// Fails unless a table reports this number of keys, give or take `off`.
 fn assert_within(table: &AnyTable, (keys, off): (u64, u64), story: &str) {
     let found = table.stats().entries;
     assert!(found.abs_diff(keys) <= off, "{story}: {found} of {keys} keys");
 }
 
-/// The same where it may be one of a hundred.
+/// Does the same with a tolerance of one in a hundred.
 fn assert_keys(table: &AnyTable, keys: u64, story: &str) {
     assert_within(table, (keys, keys / 100), story);
 }
 
-/// The same of what opening the table again finds, after it was closed and after a crash. Then the log is replayed from
-/// the start of a block, so that some of what was merged waits once more.
+/// Checks the count after reopening the table, once after a close and once after a crash. After a crash the log is
+/// replayed from the start of a block, so that some merged entries wait for a merge once more.
 fn assert_keys_later((device, table): (MemoryDevice, AnyTable), keys: u64, story: &str) {
     for access in [Access::ReadOnly, Access::ReadWrite] {
         let crashed = open(cut(&device, &table), access);
@@ -134,7 +134,7 @@ fn updates_new_keys_and_removals_together_count_as_what_they_are() {
     for (name, config) in configs() {
         let (device, table) = create(&config, 0);
         (0..KEYS / 2).for_each(|number| table.insert(&key(number), &[0; 8]).unwrap());
-        // Of four updates one removes a key, two are new keys and one is an update.
+        // Of every four updates one removes a key, two insert new keys, and one updates a key.
         let mut keys = KEYS / 2;
         for step in 0..KEYS / 4 {
             table.remove(&key(step)).unwrap();

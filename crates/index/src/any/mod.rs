@@ -1,5 +1,4 @@
-//! Structures of any kind, opened by their name in a volume, for programs that learn the kind from the
-//! volume.
+//! Structures of any kind, opened by name in a volume, for programs that learn the kind from the volume.
 //!
 //! This module names no structure: the rows of the [`registry`](crate::registry) do.
 
@@ -27,28 +26,28 @@ use crate::registry::{self, Family, TableRow};
 use crate::write::absorb::{AbsorbOptions, Absorbed, Versions, Watch};
 use crate::{Damage, Error, OpenOptions, Result};
 
-/// An entry of any table: key and value.
+/// An entry of any table: a key and its value.
 pub type AnyPair = (Vec<u8>, Value);
 
 /// All entries of a table.
 pub type AnyEntries<'a> = Box<dyn Iterator<Item = Result<AnyPair>> + 'a>;
 
-/// All entries of a table that are left, and the pages that are damaged.
+/// All entries of a table that damage has spared, and the damaged pages.
 pub type AnyEntriesPastDamage<'a> =
     Box<dyn Iterator<Item = std::result::Result<AnyPair, Damage>> + 'a>;
 
-/// What an open table of any kind adds to [`Table`].
+/// The methods that an open table of any kind adds to [`Table`].
 pub trait OpenTable: Table + Any + fmt::Debug {
     /// Its configuration.
     fn config(&self) -> AnyConfig;
 
-    /// All its entries, each key once with its newest value, in no order.
+    /// Returns all its entries, each key once with its newest value, in no particular order.
     fn iter(&self) -> AnyEntries<'_>;
 
-    /// All its entries but those of damaged pages; see [`AnyTable::iter_past_damage`].
+    /// Returns all its entries except those of damaged pages; see [`AnyTable::iter_past_damage`].
     fn iter_past_damage(&self) -> AnyEntriesPastDamage<'_>;
 
-    /// Loads what lookups need and opening left on flash, so that no lookup has to.
+    /// Preloads what opening has left on flash, such as filters, so that lookups need not.
     ///
     /// # Errors
     /// A failed read, damage.
@@ -56,16 +55,16 @@ pub trait OpenTable: Table + Any + fmt::Debug {
         Ok(())
     }
 
-    /// Uses the RAM that it may take when it grows and does not take yet as a cache; see [`AnyTable::with_spare_ram`].
+    /// Uses the RAM that a growing table does not take yet as a cache; see [`AnyTable::with_spare_ram`].
     fn use_spare_ram(&self) {}
 
-    /// The RAM that it may take when it grows and does not take yet; `None` if it does not grow.
+    /// The RAM that a growing table does not take yet; `None` if it does not grow.
     fn spare(&self) -> Option<&Arc<SpareRam>> {
         None
     }
 
-    /// Uses what a pool lends as a cache of entries, unless it has one or can have none; returns whether it does.
-    /// Before the first lookup.
+    /// Uses RAM lent by a pool as a cache of entries, unless the table has a cache or cannot have one; returns whether
+    /// it does. Must be called before the first lookup.
     fn borrow(&self, _spare: Arc<SpareRam>) -> bool {
         false
     }
@@ -73,7 +72,7 @@ pub trait OpenTable: Table + Any + fmt::Debug {
     /// Adds all entries of other tables; see [`AnyTable::absorb`].
     ///
     /// # Errors
-    /// A kind that absorbs none; those of [`AnyTable::absorb`].
+    /// A kind that does not absorb tables; those of [`AnyTable::absorb`].
     fn absorb(
         &mut self,
         _others: &[Versions<'_>],
@@ -133,8 +132,8 @@ impl AnyTable {
     /// Opens a table of a volume by its name, whatever its kind, with that kind's default options.
     ///
     /// # Errors
-    /// No structure of that name, one of a kind that this nandex cannot read, and the errors of the kind's
-    /// own opening.
+    /// No structure of that name, one of a kind that this version of nandex cannot read, and the errors of the kind's
+    /// opening.
     pub fn open(volume: &Volume, name: &str) -> Result<Self> {
         Self::open_with(volume, name, &OpenOptions::default())
     }
@@ -160,38 +159,38 @@ impl AnyTable {
         self.0.config()
     }
 
-    /// All its entries, each key once with its newest value, in no order; see the kinds' own `iter`.
+    /// Returns all its entries, each key once with its newest value, in no particular order; see the kinds' own `iter`.
     #[must_use]
     pub fn iter(&self) -> AnyEntries<'_> {
         self.0.iter()
     }
 
-    /// As [`iter`](Self::iter), but a page that cannot be read or proven ends nothing: it is an item, and all other
-    /// entries come. No other failure is possible.
+    /// Like [`iter`](Self::iter), but a page that cannot be read or verified does not end the iteration: it is reported
+    /// as an item, and all other entries follow. No other failure is possible.
     ///
-    /// A key whose newest version was on a damaged page may come with an older one that the table still has, or come
+    /// A key whose newest version was on a damaged page may appear with an older value that the table still has, or
     /// although it was removed.
     #[must_use]
     pub fn iter_past_damage(&self) -> AnyEntriesPastDamage<'_> {
         self.0.iter_past_damage()
     }
 
-    /// Its versions of keys in the order of the hash, for another table to [`absorb`](Self::absorb) or for
+    /// Returns its versions of keys in hash order, for another table to [`absorb`](Self::absorb) or for
     /// [`count_shared`](crate::count_shared).
     ///
     /// # Errors
-    /// A kind that cannot give them: [`TableRow::merges_into`] says which can.
+    /// A kind that cannot provide them: [`TableRow::merges_into`] says which can.
     pub fn versions(&self) -> Result<Versions<'_>> {
         self.all_versions().ok_or_else(|| cannot_merge(self.kind()))
     }
 
-    /// Adds all entries of other tables, of whichever kinds, in long reads and writes; of entries with one key the
-    /// options say which stays. Tells `watch` from time to time the share that is done, which may end it. What was
-    /// added is durable when this returns. See [`BufferHash::absorb`](crate::BufferHash::absorb).
+    /// Adds all entries of other tables, of any kinds, in long reads and writes. The options say which entry wins on
+    /// duplicate keys. Reports the share that is done to `watch` from time to time, which may cancel the operation.
+    /// What was added is durable when this returns. See [`BufferHash::absorb`](crate::BufferHash::absorb).
     ///
     /// # Errors
-    /// A kind that absorbs none: those that absorb are [`TableRow::merges_into`] of others; tables of other widths;
-    /// too little RAM for their entries; a full table that may not evict, a failed read or write, damage;
+    /// A kind that does not absorb tables: those that do are the [`TableRow::merges_into`] of others; tables of other
+    /// widths; too little RAM for their entries; a full table that may not evict, a failed read or write, damage;
     /// [`Error::Stopped`]. What was added before stays.
     pub fn absorb(
         &mut self,
@@ -202,7 +201,7 @@ impl AnyTable {
         self.0.absorb(others, options, watch)
     }
 
-    /// Loads what lookups need and opening left on flash, such as filters, so that no lookup has to.
+    /// Preloads what opening has left on flash, such as filters, so that lookups need not.
     ///
     /// # Errors
     /// A failed read, damage.
@@ -210,25 +209,26 @@ impl AnyTable {
         self.0.warm_up()
     }
 
-    /// Has it use the RAM that it may take and does not take yet as a cache of entries, unless it has one: as it grows,
-    /// the cache gives it back. Without a limit of its RAM it is 64 MiB. Nothing happens if it does not grow.
+    /// Makes the table use the RAM that it may take but does not take yet as a cache of entries, unless it has a cache.
+    /// As the table grows, the cache returns that RAM. Without a RAM limit the cache gets 64 MiB. Does nothing if the
+    /// table does not grow.
     #[must_use]
     pub fn with_spare_ram(self) -> Self {
         self.0.use_spare_ram();
         self
     }
 
-    /// Has it use what a pool lends as a cache of entries; see [`OpenTable::borrow`].
+    /// Makes the table use RAM lent by a pool as a cache of entries; see [`OpenTable::borrow`].
     pub(crate) fn borrow(&self, spare: Arc<SpareRam>) -> bool {
         self.0.borrow(spare)
     }
 
-    /// The RAM that it may take when it grows and does not take yet; `None` if it does not grow.
+    /// The RAM that a growing table does not take yet; `None` if it does not grow.
     pub(crate) fn spare(&self) -> Option<&Arc<SpareRam>> {
         self.0.spare()
     }
 
-    /// The table as its own type, if it is of that type.
+    /// Returns the table as its concrete type, if it is of that type.
     #[must_use]
     pub fn of<T: OpenTable>(&self) -> Option<&T> {
         let any: &dyn Any = &*self.0;
@@ -244,7 +244,7 @@ impl AnyTable {
         self.0.close()
     }
 
-    /// Puts `value` under `key`, for tables of 8 + 8 bytes; numbers are stored little-endian.
+    /// Inserts `value` under `key`, for tables of 8 + 8 bytes; numbers are stored little-endian.
     ///
     /// # Errors
     /// As [`Table::insert`].
@@ -252,7 +252,7 @@ impl AnyTable {
         self.insert(&key.to_le_bytes(), &value.to_le_bytes())
     }
 
-    /// The value under `key`, for tables of 8 + 8 bytes.
+    /// Returns the value of `key`, for tables of 8 + 8 bytes.
     ///
     /// # Errors
     /// As [`Table::get`]; values of another width.
@@ -263,7 +263,7 @@ impl AnyTable {
     }
 }
 
-/// The refusal of a table that can only be read and written key by key.
+/// Returns the error for a table that can only be read and written key by key.
 pub(crate) fn cannot_merge(kind: &str) -> Error {
     let reason = format!(
         "a table of the kind {kind:?} cannot be merged in the order of the hash; add what it dumps to another table, with \

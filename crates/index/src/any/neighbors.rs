@@ -1,4 +1,4 @@
-//! An index of neighbours of any kind, opened by its name in a volume.
+//! An index of neighbours of any kind, opened by name in a volume.
 
 use std::any::Any;
 use std::fmt;
@@ -10,12 +10,12 @@ use super::AnyConfig;
 use crate::registry::{self, Family, NeighborsRow};
 use crate::{Error, Neighbors, OpenOptions, Result};
 
-/// What an open index of neighbours of any kind adds to [`Neighbors`].
+/// The methods that an open index of neighbours of any kind adds to [`Neighbors`].
 pub trait OpenNeighbors: Neighbors + Any + fmt::Debug {
     /// Its configuration.
     fn config(&self) -> AnyConfig;
 
-    /// The family of hashes that makes its bucket keys, in the bytes that it was created with.
+    /// The family of hashes that makes its bucket keys, as the bytes that it was created with.
     fn family(&self) -> &[u8];
 
     /// Saves what is buffered and ends the background threads.
@@ -67,13 +67,13 @@ impl AnyNeighbors {
     /// Opens an index of a volume by its name, whatever its kind.
     ///
     /// # Errors
-    /// No structure of that name, one that is no index of neighbours, and the errors of the kind's own opening.
+    /// No structure of that name, one that is not an index of neighbours, and the errors of the kind's opening.
     pub fn open(volume: &Volume, name: &str, options: &OpenOptions) -> Result<Self> {
         let kind = registry::kind_in(volume, name)?;
         (neighbors_row(name, &kind)?.open)(volume, name, options)
     }
 
-    /// The index as its own type, if it is of that type.
+    /// Returns the index as its concrete type, if it is of that type.
     #[must_use]
     pub fn of<N: OpenNeighbors>(&self) -> Option<&N> {
         let any: &dyn Any = &*self.0;

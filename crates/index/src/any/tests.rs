@@ -1,4 +1,4 @@
-//! The reference page of all parameters.
+//! The generated reference page of all parameters.
 
 use std::fmt::Write as _;
 use std::path::Path;

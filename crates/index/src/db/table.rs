@@ -16,7 +16,7 @@ use crate::{AnyTable, Error, OpenOptions, Policy, Prediction, Requirements, Resu
 const WIDTHS: Calls = &[("key_bytes", "widths"), ("value_bytes", "widths")];
 const OF_MAP: Calls = &[("key_bytes", "map"), ("value_bytes", "map"), ("policy", "policy")];
 
-/// RAM of a cached entry, in addition to key and value, about; and of the smallest cache by default, in bytes.
+/// The approximate RAM of a cached entry in addition to key and value, in bytes; and the smallest default cache.
 const CACHED_BYTES: u64 = 64;
 const CACHE_BYTES_MIN: u64 = 64 << 10;
 

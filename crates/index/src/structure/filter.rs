@@ -1,4 +1,4 @@
-//! Filters and counters: what a structure without values adds, and what every such handle does.
+//! Filters and counters: what a structure without values implements, and what its handle does in terms of that.
 
 use nandex_store::Volume;
 
@@ -12,18 +12,18 @@ use crate::testing::FilterTests;
 use crate::write::{Core, Handle};
 use crate::{Error, OpenOptions, Result};
 
-/// A structure of keys, which may count them.
+/// A structure of keys, optionally with counts.
 pub(crate) trait FilterStructure: Structure {
-    /// Whether it deletes keys. One that does not, such as a window of recent keys, refuses to.
+    /// Whether it supports deletes. A filter of recent keys, for example, does not.
     const DELETES: bool = true;
     /// Its configurations for tests.
     #[cfg(feature = "testing")]
     const TESTS: FilterTests;
 
-    /// The configuration that meets requirements, or why none does.
+    /// Returns the configuration that meets the requirements.
     ///
     /// # Errors
-    /// [`Error::Config`], naming the requirement that it cannot meet.
+    /// [`Error::Config`], naming the requirement that cannot be met.
     fn advise(requirements: &FilterRequirements) -> Result<AnyConfig>;
 
     /// Adds to the count of a key; a filter that cannot count takes only 1.
@@ -59,15 +59,15 @@ pub(crate) trait FilterStructure: Structure {
     /// As [`Filter::contains_many`].
     fn contains_many(core: &Core<Self>, keys: &[&[u8]]) -> Result<Vec<bool>>;
 
-    /// The figures of a filter.
+    /// The filter's statistics.
     fn filter_stats(core: &Core<Self>) -> FilterStats;
 
-    /// The refusal of a delete, by a filter that does not.
+    /// The error of a delete from a filter without deletes.
     fn no_deletes() -> Error {
         Error::NoDeletes { structure: Self::NAME, reason: "" }
     }
 
-    /// Puts what it holds in the least space; nothing if it has the space that it was made with.
+    /// Compacts its contents into the least space. Does nothing to a filter of fixed size.
     ///
     /// # Errors
     /// A failed read or write, damage, no space.
@@ -75,7 +75,7 @@ pub(crate) trait FilterStructure: Structure {
         Ok(())
     }
 
-    /// The filter as a counter, if it can count.
+    /// Returns the filter as a counter, if it can count.
     fn counter(_handle: &Handle<Self>) -> Option<&(dyn Counter + 'static)> {
         None
     }

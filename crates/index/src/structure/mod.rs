@@ -1,9 +1,9 @@
-//! The one handle of all structures.
+//! The common handle of all structures.
 //!
-//! A [`Structure`] is a layout of pages with its parameters. [`Handle`] makes, opens and closes any of them. What it
-//! does between is implemented once for each family: a [`TableStructure`](table::TableStructure) makes its handle a
+//! A [`Structure`] is a layout of pages with its parameters. [`Handle`] creates, opens and closes any of them. The
+//! operations are implemented once for each family: a [`TableStructure`](table::TableStructure) makes its handle a
 //! [`Table`](crate::Table), a [`FilterStructure`](filter::FilterStructure) a [`Filter`](crate::Filter). `BufferHash`,
-//! `SliceHash` and the others are names of handles.
+//! `SliceHash` and the others are type aliases of handles.
 #![expect(private_bounds, reason = "only this crate implements the seams of the engine")]
 
 pub(crate) mod filter;
@@ -18,7 +18,7 @@ use crate::check::OnProgress;
 use crate::write::{Checkpoints, Handle};
 use crate::{OpenOptions, Result};
 
-/// A kind of structure: where its full buffers go, and what it is made from.
+/// A kind of structure: where its full buffers go, and what it is created from.
 pub trait Structure: Checkpoints {
     /// Its name in the volume's catalog, such as `bufferhash`; also its word on command lines.
     const KIND: &'static str;
@@ -26,28 +26,28 @@ pub trait Structure: Checkpoints {
     const NAME: &'static str;
     /// Its use, in a sentence.
     const GOOD_FOR: &'static str;
-    /// The options of an opening that it has a use for, by their names in [`OpenOptions`].
+    /// The options of an opening that it uses, by their names in [`OpenOptions`].
     const OPTIONS: &'static [&'static str];
 
-    /// What one is created with.
+    /// The configuration that one is created with.
     type Config: Configuration + Clone;
 
-    /// Proves that a volume can take one of this configuration, and returns the pages that it takes at once.
+    /// Checks that a volume can hold a structure of this configuration, and returns the pages that it takes at once.
     ///
     /// # Errors
-    /// A configuration that cannot work, here or at all.
+    /// A configuration that cannot work, in this volume or at all.
     fn admit(volume: &Volume, config: &Self::Config, options: &OpenOptions) -> Result<u64>;
 
-    /// Opens one, given as its entry in the catalog: a list of steps.
+    /// Opens a structure from its entry in the catalog: a list of steps.
     ///
     /// # Errors
     /// Damage, a failed read, options that cannot work.
     fn restore(volume: &Volume, entry: &Entry, options: OpenOptions) -> Result<Handle<Self>>;
 
-    /// What it was created with; its RAM is that of this opening.
+    /// The configuration that it was created with; its RAM limit is that of this opening.
     fn config(&self) -> &Self::Config;
 
-    /// Proves one offline and notes damage in the checker.
+    /// Verifies a structure offline and notes damage in the checker.
     ///
     /// # Errors
     /// The check is impossible.
@@ -67,7 +67,7 @@ pub trait Structure: Checkpoints {
 }
 
 impl<S: Structure> Handle<S> {
-    /// Creates one in a volume, with default [`OpenOptions`].
+    /// Creates a structure in a volume, with default [`OpenOptions`].
     ///
     /// # Errors
     /// A configuration that cannot work, a name that is taken, no space, a failed write.
@@ -75,7 +75,7 @@ impl<S: Structure> Handle<S> {
         Self::create_with(volume, name, config, OpenOptions::default())
     }
 
-    /// Creates one in a volume.
+    /// Creates a structure in a volume.
     ///
     /// # Errors
     /// As [`create`](Self::create).
@@ -91,7 +91,7 @@ impl<S: Structure> Handle<S> {
         S::restore(volume, &entry, options)
     }
 
-    /// Enters one in the catalog, as `create` does it from its configuration and number of pages.
+    /// Enters a structure in the catalog, as `create` does, from its configuration and number of pages.
     pub(crate) fn enter(
         volume: &Volume,
         create: impl FnOnce(Vec<u8>, u64) -> Result<Entry>,
@@ -104,7 +104,8 @@ impl<S: Structure> Handle<S> {
         create(config.encode(), pages)
     }
 
-    /// Opens one of a volume by its name, with default [`OpenOptions`]. Reads snapshots of buffers and the log's tail.
+    /// Opens a structure of a volume by name, with default [`OpenOptions`]. Reads snapshots of buffers and the log's
+    /// tail.
     ///
     /// # Errors
     /// No structure of that name and kind, one that is open already, damage, a failed read.
@@ -112,7 +113,7 @@ impl<S: Structure> Handle<S> {
         Self::open_with(volume, name, OpenOptions::default())
     }
 
-    /// Opens one of a volume by its name.
+    /// Opens a structure of a volume by name.
     ///
     /// # Errors
     /// As [`open`](Self::open).
@@ -120,7 +121,7 @@ impl<S: Structure> Handle<S> {
         Self::open_as(volume, (name, S::KIND), options)
     }
 
-    /// Opens one that the catalog knows under a kind of its own.
+    /// Opens a structure whose entry in the catalog has another kind.
     pub(crate) fn open_as(
         volume: &Volume,
         (name, kind): (&str, &str),
@@ -130,7 +131,7 @@ impl<S: Structure> Handle<S> {
         S::restore(volume, &volume.open_structure(name, kind)?, options)
     }
 
-    /// What it was created with; its RAM is that of this opening.
+    /// The configuration that it was created with; its RAM limit is that of this opening.
     #[must_use]
     pub fn config(&self) -> &S::Config {
         self.core.layout.config()

@@ -1,4 +1,4 @@
-//! Tables: what a structure with keys and values adds, and what every such handle does.
+//! Tables: what a structure with keys and values implements, and what its handle does in terms of that.
 #![expect(private_bounds, reason = "only this crate implements the seams of the engine")]
 
 use std::sync::Arc;
@@ -24,24 +24,24 @@ use crate::{OpenOptions, Result};
 
 /// A structure from keys to values of fixed widths.
 pub(crate) trait TableStructure: Structure + TableLayout {
-    /// Whether it is for requirements of a table that grows, and for no others.
+    /// Whether it serves requirements of a growing table, and only those.
     const GROWS: bool = false;
-    /// Whether tables of this kind can be merged in the order of the hash.
+    /// Whether tables of this kind can be merged in hash order.
     const MERGES: bool = false;
     /// Its configurations for tests.
     #[cfg(feature = "testing")]
     const TESTS: TableTests;
 
-    /// The prediction for requirements, or why it cannot meet them.
+    /// Returns the prediction for the requirements.
     ///
     /// # Errors
-    /// [`Error::Config`](crate::Error::Config), naming the requirement that it cannot meet.
+    /// [`Error::Config`](crate::Error::Config), naming the requirement that cannot be met.
     fn advise(requirements: &Requirements) -> Result<Prediction>;
 
     /// Begins a pass over the table.
     fn scan(core: &Arc<Core<Self>>) -> impl Scan + '_;
 
-    /// Loads what lookups need and opening left on flash, so that no lookup has to.
+    /// Preloads what opening has left on flash, so that lookups need not.
     ///
     /// # Errors
     /// A failed read, damage.
@@ -49,23 +49,23 @@ pub(crate) trait TableStructure: Structure + TableLayout {
         Ok(())
     }
 
-    /// Returns whether a cache of entries serves a table of this configuration.
+    /// Returns whether a table of this configuration can have a cache of entries.
     fn has_cache(_config: &Self::Config) -> bool {
         true
     }
 
-    /// Returns whether the entries of a table of this configuration are counted by keys.
+    /// Returns whether a table of this configuration counts its entries by keys.
     fn counts_keys(_config: &Self::Config) -> bool {
         true
     }
 
-    /// The table as one that merges with others in the order of the hash, if tables of this kind can.
+    /// Returns the table as one that merges with others in hash order, if tables of this kind can.
     fn merges(_core: &Core<Self>) -> Option<&dyn Merges> {
         None
     }
 }
 
-/// A table that merges with others in the order of the hash.
+/// A table that merges with others in hash order.
 pub(crate) trait Merges {
     /// Its versions of keys, for another table to absorb.
     fn versions(&self) -> Versions<'_>;
@@ -101,20 +101,20 @@ where
 }
 
 impl<S: TableStructure> Handle<S> {
-    /// All entries, each key once with its newest value, in no order.
+    /// Returns all entries, each key once with its newest value, in no particular order.
     ///
     /// Each portion of a partition is seen as it was when the iteration reached it; entries that are evicted while they
-    /// are read are missing. Needs no filters. Reads the whole table once, in long runs. It holds in memory: of a
-    /// BufferHash the keys of 4 MiB, or of 64 KiB of each incarnation of a super table if that is more; of a SliceHash
-    /// one slicetable's keys; of a table of groups the keys of one partition's buffers.
+    /// are read are missing. Does not need filters. Reads the whole table once, in long runs. It holds in memory: for a
+    /// BufferHash the keys of 4 MiB, or of 64 KiB of each incarnation of a super table if that is more; for a SliceHash
+    /// one slicetable's keys; for a table of groups the keys of one partition's buffers.
     #[must_use]
     pub fn iter(&self) -> Entries<'_> {
         Entries::new(S::scan(&self.core))
     }
 
-    /// As [`iter`](Self::iter), but a page that cannot be read or proven ends nothing: it is an item, and all other
-    /// entries come. A key whose newest version was on such a page may come with an older one, or although it was
-    /// removed. Reads and holds as much as [`iter`](Self::iter).
+    /// Like [`iter`](Self::iter), but a page that cannot be read or verified does not end the iteration: it is reported
+    /// as an item, and all other entries follow. A key whose newest version was on such a page may appear with an older
+    /// value, or although it was removed. Reads and holds as much as [`iter`](Self::iter).
     #[must_use]
     pub fn iter_past_damage(&self) -> EntriesPastDamage<'_> {
         EntriesPastDamage::new(S::scan(&self.core))
@@ -130,7 +130,7 @@ where
         Cached::new(&*self.core)
     }
 
-    /// Puts `value` under `key`, for tables of 8 + 8 bytes; numbers are stored little-endian.
+    /// Inserts `value` under `key`, for tables of 8 + 8 bytes; numbers are stored little-endian.
     ///
     /// # Errors
     /// As [`Table::insert`].
@@ -139,7 +139,7 @@ where
         self.insert(&key.to_le_bytes(), &value.to_le_bytes())
     }
 
-    /// The value under `key`, for tables of 8 + 8 bytes.
+    /// Returns the value of `key`, for tables of 8 + 8 bytes.
     ///
     /// # Errors
     /// As [`Table::get`].
@@ -155,14 +155,14 @@ impl<S: TableStructure + BulkLayout> Handle<S>
 where
     Core<S>: VersionSource,
 {
-    /// Adds all entries of other tables, in the order of the hash: all are read in long runs, and what is new is
-    /// written once, incarnation after incarnation, or each slicetable with all that comes to it. Of entries with one
-    /// key the options say which stays. What was added is durable when this returns.
+    /// Adds all entries of other tables, in hash order: all are read in long runs, and new entries are written once,
+    /// incarnation by incarnation, or each slicetable together with everything added to it. The options say which entry
+    /// wins on duplicate keys. What was added is durable when this returns.
     ///
-    /// Updates of this table have to wait meanwhile, which is why it is borrowed exclusively. Others may be in use: of
-    /// updates that come to them meanwhile some are added and some are not. They may be in the same volume or in
-    /// others. Tables whose volumes hash keys as this one's does are read once, others as often as
-    /// [`Absorbed::passes`] says.
+    /// This table is borrowed exclusively because its updates have to wait meanwhile. The others may be in use: of the
+    /// updates that they receive meanwhile some are added and some are not. They may be in the same volume or in
+    /// others. Tables whose volumes hash keys like this one's are read once, others as often as [`Absorbed::passes`]
+    /// says.
     ///
     /// # Errors
     /// Tables of other widths; too little RAM for their entries; a full table that may not evict, a failed read or
@@ -190,7 +190,8 @@ where
         self.absorb_watched(others, options, &unwatched)
     }
 
-    /// As [`absorb`](Self::absorb); tells `watch` from time to time the share that is done, which may end it.
+    /// Like [`absorb`](Self::absorb), and reports the share that is done to `watch` from time to time, which may cancel
+    /// the operation.
     ///
     /// # Errors
     /// As [`absorb`](Self::absorb), and [`Error::Stopped`](crate::Error::Stopped).
@@ -203,7 +204,7 @@ where
         absorb(&self.core, others, options, watch)
     }
 
-    /// Its versions of keys, for another table to [`absorb`](Self::absorb) or for
+    /// Returns its versions of keys, for another table to [`absorb`](Self::absorb) or for
     /// [`count_shared`](crate::count_shared).
     #[must_use]
     pub fn versions(&self) -> Versions<'_> {
@@ -320,7 +321,7 @@ where
 }
 
 impl Row {
-    /// The row of a table.
+    /// The registry row of a table.
     #[must_use]
     pub(crate) const fn table<S: TableStructure>() -> Self
     where
@@ -340,7 +341,7 @@ impl Row {
         Self::of::<S>(Family::Table(table))
     }
 
-    /// The row of a structure of this family.
+    /// The registry row of a structure of this family.
     pub(crate) const fn of<S: Structure>(family: Family) -> Self {
         Self {
             kind: S::KIND,
