@@ -16,12 +16,12 @@ use crate::model::text::bytes;
 use crate::ram::SpareRam;
 use crate::{Error, Result};
 
-/// What a table tells a cache of its lookups.
+/// The information about its lookups that a table gives a cache.
 pub(crate) trait TableLookup: KeyLookup<Answer = Option<Value>> {
-    /// The hash of a key that was located.
+    /// Returns the hash of a key that was located.
     fn hash_of(place: &Self::KeyPlace) -> KeyHash;
 
-    /// The key that a probe looks for.
+    /// Returns the key that a probe looks for.
     fn key_of(probe: &Self::Probe) -> &LookupKey;
 }
 
@@ -29,15 +29,15 @@ pub(crate) trait TableLookup: KeyLookup<Answer = Option<Value>> {
 #[derive(Clone, Debug)]
 pub(crate) struct TableCache {
     pub(crate) entries: Arc<EntryCache>,
-    /// Of a cache that parts of a table share: is another part the newest one now? Each may have another version of a
-    /// key.
+    /// Whether another part has become the newest one, for a cache that parts of a table share. Each part may have
+    /// another version of a key.
     superseded: Option<Arc<AtomicBool>>,
-    /// What it borrows, where that is not its table's to say.
+    /// The RAM that it borrows, unless the table accounts for it.
     _spare: Option<Arc<SpareRam>>,
 }
 
 impl TableCache {
-    /// A cache of at most that many bytes; none if that is too little for anything.
+    /// Creates a cache of at most `cache_bytes`; `None` if that is too little for any entry.
     ///
     /// # Errors
     /// [`Error::Config`] for more bytes than the machine has.
@@ -58,20 +58,20 @@ impl TableCache {
         Ok(entries.map(|it| Self { entries: Arc::new(it), superseded: None, _spare: None }))
     }
 
-    /// A cache of the RAM that a table does not take.
+    /// Creates a cache in the RAM that a table does not take.
     pub(crate) fn lent(spare: &SpareRam, (key_bytes, value_bytes): (usize, usize)) -> Option<Self> {
         let entries = EntryCache::lent(spare.bytes(), key_bytes, value_bytes).map(Arc::new)?;
         spare.lend_to(&entries);
         Some(Self { entries, superseded: None, _spare: None })
     }
 
-    /// A cache of what a pool lends, and of no more than was free when it was made.
+    /// Creates a cache in RAM lent by a pool, of at most what was free when it was created.
     pub(crate) fn borrowed(spare: Arc<SpareRam>, widths: (usize, usize)) -> Option<Self> {
         let cache = Self::lent(&spare, widths)?;
         Some(Self { _spare: Some(spare), ..cache })
     }
 
-    /// The same cache, for the newest of a table's parts.
+    /// Returns the same cache, for the newest of a table's parts.
     pub(super) fn of_newest(&self) -> Self {
         Self { entries: Arc::clone(&self.entries), superseded: Some(Arc::default()), _spare: None }
     }
@@ -81,36 +81,36 @@ impl TableCache {
         self.superseded.iter().for_each(|it| it.store(true, Release));
     }
 
-    /// Do parts of a table share it?
+    /// Returns whether parts of a table share it.
     pub(super) fn is_shared(&self) -> bool {
         self.superseded.is_some()
     }
 
-    /// Begins to tell it what leaves RAM.
+    /// Begins to record the entries that leave RAM.
     pub(crate) fn leaving(&self) -> Leaving<'_> {
         self.entries.leaving_of(self.superseded.as_deref())
     }
 }
 
-/// A table that asks its cache before it reads a page, and fills it with what pages say.
+/// A table whose lookups ask its cache before they read a page, and fill it with the answers of pages.
 pub(crate) struct Cached<'t, T> {
     table: &'t T,
     cache: Option<&'t EntryCache>,
-    /// Lookups that the cache has answered, not counted there yet.
+    /// Lookups that the cache has answered, not yet added to its counter.
     hits: Cell<u64>,
     asked: Asked,
 }
 
-/// How many of the latest lookups have asked the cache: a moving mean. Where buffers and filters answer nearly all, as
-/// for keys that are not there, fetching the cache's lines ahead would cost more than the rest of a lookup waits.
+/// The share of recent lookups that asked the cache: a moving mean. If buffers and filters answer nearly all lookups,
+/// as for absent keys, prefetching the cache's lines would cost more than the wait that it saves.
 struct Asked(Cell<u32>);
 
 impl Asked {
-    /// What a lookup that asks adds; the mean is over about [`SPAN`](Self::SPAN) lookups.
+    /// The weight of a lookup that asks; the mean covers about [`SPAN`](Self::SPAN) lookups.
     const ONE: u32 = 64;
     const SPAN: u32 = 16;
 
-    /// As if all had asked.
+    /// Starts as if all lookups had asked.
     fn new() -> Self {
         Self(Cell::new(Self::ONE * Self::SPAN))
     }
@@ -121,14 +121,14 @@ impl Asked {
         self.0.set(mean - mean / Self::SPAN + if asks { Self::ONE } else { 0 });
     }
 
-    /// Do more than one in eight ask?
+    /// Returns whether more than one in eight lookups asks.
     #[inline]
     fn is_often(&self) -> bool {
         self.0.get() > Self::ONE * Self::SPAN / 8
     }
 }
 
-/// A lookup that reads pages, and the permission to fill the cache with what it finds.
+/// A lookup that reads pages, and the permission to fill the cache with its answer.
 pub(crate) struct CachedProbe<P> {
     probe: P,
     ticket: Option<Ticket>,
@@ -143,7 +143,7 @@ impl<'t, T: TableLookup> Cached<'t, T> {
 }
 
 impl<T> Cached<'_, T> {
-    /// Counts its hits.
+    /// Adds the hits to the cache's counter.
     #[inline]
     pub(super) fn settle(&self) {
         if let Some(cache) = self.cache {
@@ -191,7 +191,7 @@ impl<T: TableLookup> KeyLookup for Cached<'_, T> {
 
     #[inline]
     fn search_ram(&self, place: &T::KeyPlace, key: &[u8]) -> UserStep<Self> {
-        // The ticket comes first: a buffer that leaves after RAM was asked makes it invalid.
+        // The ticket comes first: a buffer that leaves RAM after RAM was asked invalidates it.
         let ticket = self.cache.map(|cache| cache.ticket(T::hash_of(place)));
         let step = self.table.search_ram(place, key)?;
         self.asked.note(matches!(step, LookupStep::Read(_)));

@@ -1,11 +1,11 @@
-//! What lookups have found, and how many reads that took.
+//! Counters of lookups: what they found, and how many reads they took.
 
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 
 use crate::api::READS_HISTOGRAM_LEN;
 
-/// Lookups since a structure was opened.
+/// The lookups since a structure was opened.
 #[derive(Debug, Default)]
 pub(crate) struct LookupCounters {
     hits: AtomicU64,
@@ -37,7 +37,7 @@ impl LookupCounts {
         self.reads_histogram[reads.min(READS_HISTOGRAM_LEN - 1)] += 1;
     }
 
-    /// Pages read by all.
+    /// The pages read by all lookups.
     pub(crate) fn reads(&self) -> u64 {
         self.hit_reads + self.miss_reads
     }

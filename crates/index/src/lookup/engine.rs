@@ -1,10 +1,9 @@
-//! An engine that turns single lookups of many threads into one stream.
+//! An engine that merges the single lookups of several threads into one stream.
 //!
-//! A thread that calls [`Table::get`](crate::Table::get) waits for its own read, and pays for a system call
-//! and a switch each time. Where many threads ask for one key each (the paper's 32 threads, a server's
-//! connections), a few engine threads take all requests and put them into their streams. The device's queue
-//! stays full, reads are spread over its channels across callers, and a caller sleeps until its answer is
-//! there.
+//! A thread that calls [`Table::get`](crate::Table::get) waits for its own read, and pays for a system call and a
+//! context switch each time. If many threads look up one key each (the paper's 32 threads, a server's connections), a
+//! few engine threads take all requests and put them into their streams. The device's queue stays full, reads are
+//! spread over its channels across callers, and a caller sleeps until its answer arrives.
 //!
 //! ```text
 //!   caller --- key ---> +----------+ --> engine thread 0: stream -> the device's queue
@@ -20,7 +19,7 @@ use std::thread::{Builder, JoinHandle};
 use crate::api::{Table, Value};
 use crate::{Error, Result};
 
-/// Looks up single keys for many threads at once.
+/// Looks up single keys for several threads at once.
 ///
 /// Dropping it waits for the lookups in progress.
 ///
@@ -52,7 +51,7 @@ pub struct LookupEngine<T: Table + 'static> {
     threads: Vec<JoinHandle<()>>,
 }
 
-/// A key, and where its answer goes. If the request is dropped, the caller does the lookup itself.
+/// A key, and the channel for its answer. If the request is dropped, the caller does the lookup itself.
 #[derive(Debug)]
 struct Request {
     key: Vec<u8>,
@@ -62,15 +61,15 @@ struct Request {
 /// Requests that no engine thread has taken.
 type RequestQueue = Mutex<Receiver<Request>>;
 
-/// Requests that one thread takes at a time, so that other threads get some too.
+/// The most requests that one thread takes at a time, so that other threads get some too.
 const TAKE_MAX: usize = 64;
 
 impl<T: Table + 'static> LookupEngine<T> {
-    /// Starts that many threads over a table. One fills the queue of most devices; each uses a core while
-    /// lookups come in.
+    /// Starts `threads` threads over a table. One fills the queue of most devices; each uses a core while lookups come
+    /// in.
     ///
     /// # Errors
-    /// [`Error::Config`] for no thread, or one that cannot start.
+    /// [`Error::Config`] for zero threads, or if a thread cannot start.
     pub fn start(table: Arc<T>, threads: usize) -> Result<Self> {
         let refuse = |reason: String| Error::Config { field: "threads", reason };
         if threads == 0 {
@@ -89,7 +88,7 @@ impl<T: Table + 'static> LookupEngine<T> {
         Ok(engine)
     }
 
-    /// The value under `key`. Waits for its read, along with those of other callers.
+    /// Returns the value of `key`. Waits for its read, along with those of other callers.
     ///
     /// # Errors
     /// As [`Table::get`](crate::Table::get).
@@ -97,7 +96,7 @@ impl<T: Table + 'static> LookupEngine<T> {
         Error::check_width("key", key, self.table.key_bytes())?;
         let (reply, answer) = sync_channel(1);
         let requests = self.requests.as_ref().expect("only dropping the engine takes it");
-        // If nobody takes the request, it is dropped, and there is no answer.
+        // If no thread takes the request, it is dropped, and there is no answer.
         let _ = requests.send(Request { key: key.to_vec(), reply });
         answer.recv().map_or_else(|_| self.table.get(key), Ok)
     }
@@ -113,7 +112,7 @@ impl<T: Table + 'static> Drop for LookupEngine<T> {
     }
 }
 
-/// An engine thread: waits for a request, and serves until none is left.
+/// Runs an engine thread: waits for a request, and serves until none is left.
 fn work(table: &dyn Table, queue: &RequestQueue) {
     loop {
         let first = queue.lock().expect("no holder of the queue's lock panics").recv();
@@ -152,7 +151,7 @@ fn serve(table: &dyn Table, queue: &RequestQueue, first: Request) -> Result<()> 
 }
 
 fn send(reply: Option<SyncSender<Option<Value>>>, value: Option<Value>) {
-    // The channel has space for one answer. A caller that is gone needs none.
+    // The channel has space for one answer. The answer to a caller that has gone away is dropped.
     let _ = reply.map(|reply| reply.send(value));
 }
 

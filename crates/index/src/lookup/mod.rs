@@ -1,10 +1,10 @@
 //! Lookups of keys: RAM first, then pages.
 //!
-//! A lookup asks the buffers of a partition, then whatever RAM knows of the pages below. Where RAM cannot
-//! answer, the structure names pages, and the store's [pipeline](nandex_store::reads) reads them. Two traits
-//! connect a structure: [`KeyLookup`] does what comes before reads, and [`PageReads`] says which page to read
-//! and what a page says. [`single`] lookups, a [`batch`], a [`stream`](stream()) and the
-//! [`LookupEngine`](crate::LookupEngine) use them. [`Cached`] puts a table's cache of entries in between.
+//! A lookup asks the buffers of a partition, then the information in RAM about the pages below. If RAM cannot answer,
+//! the structure names pages, and the store's [pipeline](nandex_store::reads) reads them. A structure implements two
+//! traits: [`KeyLookup`] does what precedes reads, and [`PageReads`] says which page to read and interprets it.
+//! [`single`] lookups, a [`batch`], a [`stream`](stream()) and the [`LookupEngine`](crate::LookupEngine) use them.
+//! [`Cached`] adds a table's cache of entries in between.
 
 mod cached;
 pub(crate) mod counts;
@@ -25,10 +25,10 @@ pub(crate) use cached::{Cached, TableCache, TableLookup};
 use counts::{LookupCounters, LookupCounts};
 pub(crate) use stream::{KeyStream, stream};
 
-/// The widest key of a table, in bytes.
+/// The width of the widest key of a table, in bytes.
 const KEY_BYTES_MAX: usize = 32;
 
-/// What the lookups of a structure share.
+/// The state that all lookups of a structure share.
 #[derive(Debug)]
 pub(crate) struct Lookups {
     pub(crate) reads: ReadPool,
@@ -42,9 +42,9 @@ impl Lookups {
         Self { reads, counters: LookupCounters::default(), cache: OnceLock::new() }
     }
 
-    /// Gives a table that was just opened its cache, before the first lookup.
+    /// Gives a newly opened table its cache, before the first lookup.
     pub(crate) fn use_cache(&self, cache: Option<TableCache>) {
-        // It is opened once.
+        // The cell is still empty.
         cache.into_iter().for_each(|cache| drop(self.cache.set(cache)));
     }
 
@@ -53,22 +53,22 @@ impl Lookups {
         self.use_cache(cache.map(TableCache::of_newest));
     }
 
-    /// Notes that another part of the table is the newest one, before that takes its first update.
+    /// Notes that another part of the table becomes the newest one, before that takes its first update.
     pub(crate) fn supersede(&self) {
         self.cache.get().into_iter().for_each(TableCache::supersede);
     }
 
-    /// The cache that is this table's own.
+    /// The cache that belongs to this table alone.
     fn own_cache(&self) -> Option<&EntryCache> {
         Some(&*self.cache.get().filter(|cache| !cache.is_shared())?.entries)
     }
 
-    /// RAM of queues and cache, in bytes.
+    /// The RAM of queues and cache, in bytes.
     pub(crate) fn ram_bytes(&self) -> u64 {
         self.reads.ram_bytes() as u64 + self.own_cache().map_or(0, EntryCache::ram_bytes)
     }
 
-    /// What lookups have counted, in a table's figures.
+    /// Returns the counters of lookups, as table statistics.
     pub(crate) fn stats(&self) -> TableStats {
         let LookupCounts { hits, misses, hit_reads, miss_reads, reads_histogram } =
             self.counters.read();
@@ -87,31 +87,31 @@ impl Lookups {
     }
 }
 
-/// What a structure does for a lookup before pages are read.
+/// The part of a lookup that a structure does before pages are read.
 pub(crate) trait KeyLookup: PageReads<Answer: Clone + Default, Error = Error> {
-    /// Where a key is in RAM: its hash, and for instance its positions in filters.
+    /// The position of a key in RAM: its hash, and for instance its positions in filters.
     type KeyPlace;
 
-    /// Keys of a batch whose places in RAM are fetched together.
+    /// The number of keys of a batch whose places in RAM are prefetched together.
     const GROUP: usize = 16;
 
     fn lookups(&self) -> &Lookups;
 
-    /// Refuses a key of another width than the structure's.
+    /// Fails for a key of another width than the structure's.
     fn check_key(&self, _key: &[u8]) -> Result<()> {
         Ok(())
     }
 
-    /// Where a key is in RAM.
+    /// Returns the position of a key in RAM.
     fn locate(&self, key: &[u8]) -> Self::KeyPlace;
 
-    /// Asks the processor to fetch what [`search_ram`](Self::search_ram) will read.
+    /// Prefetches what [`search_ram`](Self::search_ram) will read.
     fn prefetch(&self, place: &Self::KeyPlace);
 
-    /// What RAM knows of a key: the answer, or which pages to read.
+    /// Searches RAM for a key: returns the answer, or which pages to read.
     fn search_ram(&self, place: &Self::KeyPlace, key: &[u8]) -> UserStep<Self>;
 
-    /// Does the answer say that the key is there?
+    /// Returns whether the answer says that the key is present.
     fn is_found(answer: &Self::Answer) -> bool;
 
     /// Called after lookups, when no lock is held.
@@ -140,7 +140,8 @@ impl LookupKey {
     }
 }
 
-/// What a page knows of a key, or `None` if it was replaced since RAM was asked. Then RAM must be asked again.
+/// A page's answer about a key, or `None` if the page was replaced since RAM was searched. Then RAM must be searched
+/// again.
 pub(crate) type PageAnswer = Option<KeyState<Value>>;
 
 /// Looks up one key.

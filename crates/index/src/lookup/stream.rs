@@ -19,7 +19,7 @@ pub(crate) fn stream<T: TableLookup>(table: &T) -> Box<dyn LookupStream + '_> {
 }
 
 impl<'t, U: KeyLookup> KeyStream<'t, U> {
-    /// A stream of `user`, whose lookups these are.
+    /// Creates a stream of `user`, whose lookups these are.
     pub(crate) fn new(lookups: &'t Lookups, user: U) -> Self {
         Self { reads: lookups.reads.pipeline(user), counts: LookupCounts::default() }
     }
@@ -68,7 +68,7 @@ impl<'t, U: KeyLookup> KeyStream<'t, U> {
         Some((token, answer))
     }
 
-    /// Adds what was counted to the structure's counters.
+    /// Adds the counts to the structure's counters.
     fn settle(&mut self) {
         let counts = std::mem::take(&mut self.counts);
         self.reads.user().lookups().counters.add(&counts);

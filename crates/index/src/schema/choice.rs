@@ -1,14 +1,14 @@
-//! Parameters that have one of a few values: a word in text, its number on flash.
+//! Parameters with one of a few values: a word in text, its number on flash.
 
 use nandex_store::bytes::Reader;
 
 use super::Stored;
 use crate::Result;
 
-/// Reads one of several words.
+/// Parses one of several words.
 ///
 /// # Errors
-/// The words.
+/// A list of the words.
 pub(crate) fn word<T: Copy>(text: &str, words: &[(&str, T)]) -> std::result::Result<T, String> {
     let found = words.iter().find(|(word, _)| *word == text).map(|(_, value)| *value);
     found.ok_or_else(|| {
@@ -17,7 +17,7 @@ pub(crate) fn word<T: Copy>(text: &str, words: &[(&str, T)]) -> std::result::Res
     })
 }
 
-/// The word of a value.
+/// Returns the word of a value.
 pub(crate) fn word_of<T: PartialEq>(value: &T, words: &[(&str, T)]) -> String {
     words
         .iter()
@@ -25,7 +25,7 @@ pub(crate) fn word_of<T: PartialEq>(value: &T, words: &[(&str, T)]) -> String {
         .map_or_else(String::new, |(word, _)| (*word).to_owned())
 }
 
-/// One of a few values, kept on flash as the number of its word.
+/// A parameter with one of a few values, stored on flash as the number of its word.
 pub(crate) trait Choice: Copy + PartialEq + 'static {
     /// As [`Stored::FORM`].
     const FORM: &'static str;
@@ -68,7 +68,7 @@ impl Choice for bool {
 /// Reads a choice that is stored as its number in `all`.
 ///
 /// # Errors
-/// Corruption: another number, where `expected` was.
+/// Corruption: another number instead of `expected`.
 pub(crate) fn choice<T: Copy>(
     reader: &mut Reader<'_>,
     all: &[T],

@@ -1,8 +1,8 @@
 //! Schemas of configurations: each parameter of a structure is declared once, in the order of its bytes on flash.
 //!
-//! From a declaration, the `parameters!` macro makes the structure's `Config`, its smallest limits, its bytes in
-//! both directions, the check of each range, its values as text in both directions, and the list of its parameters for
-//! people and programs.
+//! From a declaration, the `parameters!` macro generates the structure's `Config`, its smallest limits, its encoding
+//! and decoding, the range check of each parameter, parsing and formatting of values as text, and the list of its
+//! parameters for people and programs.
 
 mod choice;
 mod spec;
@@ -20,46 +20,46 @@ pub(crate) use when_full::{FifoOrReject, GrowOrRefuse};
 
 use crate::{Error, Result};
 
-/// A value of a configuration, as it is kept on flash.
+/// A value of a configuration, as it is stored on flash.
 pub trait Stored: Sized {
-    /// The texts that [`parse`](Self::parse) takes, for people.
+    /// The texts that [`parse`](Self::parse) accepts, for people.
     const FORM: &'static str;
 
     /// Appends its bytes.
     fn put(&self, out: &mut Vec<u8>);
 
-    /// Reads it from bytes that may be anything.
+    /// Decodes it from untrusted bytes.
     ///
     /// # Errors
-    /// Corruption, told by the reader.
+    /// Corruption, reported by the reader.
     fn take(reader: &mut Reader<'_>) -> Result<Self>;
 
-    /// The number that a range is about.
+    /// The number that a range applies to.
     fn number(&self) -> Option<u64> {
         None
     }
 
-    /// Refuses a value that its type has, and this parameter has not.
+    /// Fails for a value of its type that this parameter does not allow.
     ///
     /// # Errors
-    /// What a value can be.
+    /// A description of the allowed values.
     fn check_value(&self) -> std::result::Result<(), String> {
         Ok(())
     }
 
-    /// Its value as text, which [`parse`](Self::parse) takes.
+    /// Formats the value as text, which [`parse`](Self::parse) accepts.
     fn show(&self) -> String;
 
-    /// Reads a value from text.
+    /// Parses a value.
     ///
     /// # Errors
-    /// What a value can be.
+    /// A description of the allowed values.
     fn parse(text: &str) -> std::result::Result<Self, String>;
 
-    /// Sets it, or the part of it that `path` names, from text.
+    /// Sets the value, or the part of it that `path` names, from text.
     ///
     /// # Errors
-    /// No part of that name; what a value can be.
+    /// No part of that name, or a description of the allowed values.
     fn set(&mut self, path: &str, text: &str) -> std::result::Result<(), String> {
         if !path.is_empty() {
             return Err(format!("it has no part {path:?}"));
@@ -68,7 +68,7 @@ pub trait Stored: Sized {
         Ok(())
     }
 
-    /// Appends its values by their names, of which the first is this one.
+    /// Appends its values by name; the first name is its own.
     fn list(&self, name: &str, out: &mut Vec<(String, String)>) {
         out.push((name.to_owned(), self.show()));
     }
@@ -79,14 +79,14 @@ pub trait StoredInParts: Stored {
     /// Appends the bytes that [`put`](Stored::put) has left out.
     fn put_rest(&self, out: &mut Vec<u8>);
 
-    /// Reads these.
+    /// Decodes these bytes.
     ///
     /// # Errors
-    /// Corruption, told by the reader.
+    /// Corruption, reported by the reader.
     fn take_rest(self, reader: &mut Reader<'_>) -> Result<Self>;
 }
 
-/// Lets a parameter of type `$value` be kept as a `$kept`, which wraps it: `name: $value as $kept`.
+/// Stores a parameter of type `$value` as a `$kept`, which wraps it: `name: $value as $kept`.
 macro_rules! kept_as {
     ($kept:ident, $value:ty) => {
         impl From<$value> for $kept {
@@ -237,7 +237,7 @@ impl Stored for f64 {
     }
 }
 
-/// Reads the version that a configuration begins with: the last of these, or an earlier one that lacks parameters.
+/// Reads the version that a configuration begins with: the latest, or an earlier one that lacks parameters.
 ///
 /// # Errors
 /// Corruption: another version.
@@ -255,14 +255,13 @@ pub fn take_version(
     Err(reader.refuse(format!("{kind} configuration {earlier}{last}"), found).into())
 }
 
-/// Declares the configuration of a structure: the name of its kind and the version of its bytes, then its parameters
-/// in the order of their bytes. A parameter has a type, the smallest value that works in `tiny`, and, after `in`,
-/// the values that it can have; `as` names the type whose bytes and texts it has, if they are not its own, and `then` a
-/// parameter, the rest of whose bytes follow here. `since` is the version that brought it: configurations of the
-/// version before are read too, and have its value in `tiny`. `tiny [const]` makes `tiny` a constant function.
+/// Declares the configuration of a structure: the name of its kind and the version of its bytes, then its parameters in
+/// the order of their bytes. A parameter has a type, the smallest value that works in `tiny`, and, after `in`, its
+/// allowed values. `as` names the type that defines its bytes and texts, if that is another one, and `then` a parameter
+/// whose remaining bytes follow here. `since` is the version that introduced it: configurations of the version before
+/// are read too, and have its value in `tiny`. `tiny [const]` makes `tiny` a constant function.
 ///
-/// What the values of several parameters have to do with one another is the type's own `validate`, which calls
-/// `check_ranges` first.
+/// The type's own `validate` checks how the values of several parameters work together; it calls `check_ranges` first.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! parameters {
@@ -303,7 +302,7 @@ macro_rules! parameters {
                 Self { $($field: $tiny,)* }
             }
 
-            /// Refuses a parameter that is out of its range.
+            /// Fails for a parameter that is out of its range.
             fn check_ranges(&self) -> $crate::Result<()> {
                 use $crate::raw::schema::Stored;
                 let checked = [$({
@@ -317,7 +316,7 @@ macro_rules! parameters {
                 })
             }
 
-            /// Its bytes, as the catalog keeps them.
+            /// Encodes it as the catalog stores it.
             pub(crate) fn encode(&self) -> Vec<u8> {
                 let mut out = vec![$version];
                 $(
@@ -327,7 +326,7 @@ macro_rules! parameters {
                 out
             }
 
-            /// Reads a configuration from bytes that may be anything.
+            /// Decodes a configuration from untrusted bytes.
             pub(crate) fn decode(
                 reader: &mut $crate::raw::store::bytes::Reader<'_>,
             ) -> $crate::Result<Self> {
@@ -348,7 +347,7 @@ macro_rules! parameters {
             }
         }
 
-        /// As part of another configuration, with its version.
+        /// Stores it as part of another configuration, with its version.
         impl $crate::raw::schema::Stored for $config {
             const FORM: &'static str = "parameters of its own, after a dot";
 
@@ -428,7 +427,7 @@ macro_rules! parameters {
 
 pub use crate::parameters;
 
-/// What [`Configuration`](crate::Configuration) asks of every configuration that is declared by `parameters!`.
+/// Implements what [`Configuration`](crate::Configuration) requires of a configuration declared with `parameters!`.
 macro_rules! configuration {
     ($kind:expr) => {
         fn kind(&self) -> &'static str {
@@ -464,7 +463,7 @@ macro_rules! configuration {
 
 pub(crate) use configuration;
 
-/// The refusal of a value that was stated for a parameter.
+/// Returns the error for a value that was stated for a parameter.
 #[must_use]
 pub fn refusal(name: &str, reason: String) -> Error {
     Error::Config { field: "parameter", reason: format!("{name}: {reason}") }

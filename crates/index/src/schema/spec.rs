@@ -1,4 +1,4 @@
-//! What a parameter is, for people and programs: its name, what it means, and what it can be.
+//! The specification of a parameter, for people and programs: its name, its meaning, and its allowed values.
 
 use crate::{Error, Result};
 
@@ -12,18 +12,18 @@ pub struct ParameterSpec {
     pub name: &'static str,
     /// Its meaning, in the words of the field's documentation.
     pub meaning: &'static str,
-    /// The texts that it can have, such as `true or false`.
+    /// The texts that it accepts, such as `true or false`.
     pub form: &'static str,
-    /// The values that it can have, if that does not depend on other parameters.
+    /// Its allowed values, if they do not depend on other parameters.
     pub range: Range,
-    /// The bytes that it takes on flash; of one without a fixed length, those of the smallest configuration.
+    /// The bytes that it takes on flash; for one without a fixed length, those of the smallest configuration.
     pub bytes: CountBytes,
-    /// An earlier parameter whose last bytes follow it, and how many.
+    /// An earlier parameter whose remaining bytes follow it, and their number.
     pub then: Option<(&'static str, CountBytes)>,
 }
 
 impl ParameterSpec {
-    /// The values that it can have, for people.
+    /// Describes its allowed values, for people.
     #[must_use]
     pub fn values(&self) -> String {
         let or_none = if self.form == NUMBER_OR_NONE { ", or none" } else { "" };
@@ -35,11 +35,11 @@ impl ParameterSpec {
     }
 }
 
-/// The forms of numbers.
+/// The description of numbers.
 pub(super) const NUMBER: &str = "a number";
 pub(super) const NUMBER_OR_NONE: &str = "a number, or none";
 
-/// A bound of a range, for people.
+/// Formats a bound of a range, for people.
 fn shown(number: u64) -> String {
     match number {
         _ if number == u64::from(u32::MAX) => "2^32 - 1".to_owned(),
@@ -48,19 +48,19 @@ fn shown(number: u64) -> String {
     }
 }
 
-/// The values that a parameter can have.
+/// The allowed values of a parameter.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Range {
-    /// It is not a number, or depends on other parameters, which are checked together.
+    /// Any value: it is not a number, or depends on other parameters, which are checked together.
     Any,
-    /// At least and at most these.
+    /// The numbers from the first to the second, both included.
     Within(u64, u64),
     /// The powers of two up to this one.
     PowerOfTwo(u64),
 }
 
 impl Range {
-    /// Refuses a number out of range; `None` is a value that is no number.
+    /// Fails for a number out of range; `None` is a value that is not a number.
     ///
     /// # Errors
     /// [`Error::Config`], naming the field.
@@ -79,8 +79,8 @@ impl Range {
     }
 }
 
-/// The refusal of a name that is no parameter, with those that there are, what each can be, and its value without a
-/// statement.
+/// Returns the reason for rejecting an unknown name: a list of all parameters, with the allowed values and the default
+/// of each.
 #[must_use]
 pub fn unknown(name: &str, specs: &[ParameterSpec], values: &[(String, String)]) -> String {
     let shown = |(path, value): &(String, String)| {

@@ -1,4 +1,4 @@
-//! A schema made up for these tests: its bytes, its ranges, its list.
+//! A schema for these tests: its bytes, its ranges, its list.
 
 use nandex_device::PageId;
 

@@ -1,10 +1,10 @@
-//! What a structure does when it is full, in the words of those that keep it as a parameter. The numbers on flash are
-//! those of the words' order.
+//! What a structure does when it is full, in the words of the structures that have it as a parameter. The numbers on
+//! flash follow the order of the words.
 
 use super::{Choice, kept_as};
 use crate::WhenFull;
 
-/// A structure of slices: a full one evicts its oldest entries, or refuses.
+/// The policy of a structure of slices: when full it evicts its oldest entries, or rejects new ones.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(crate) struct FifoOrReject(WhenFull);
 
@@ -16,7 +16,7 @@ impl Choice for FifoOrReject {
         &[("fifo", Self(WhenFull::EvictOldest)), ("reject", Self(WhenFull::Refuse))];
 }
 
-/// A filter that keeps all of its keys: a full one takes more, at a higher rate, or refuses.
+/// The policy of a filter that keeps all of its keys: when full it takes more, at a higher rate, or rejects them.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(crate) struct GrowOrRefuse(WhenFull);
 

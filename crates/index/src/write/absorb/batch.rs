@@ -1,7 +1,8 @@
-//! The versions of one share in RAM: in bins by their places, until each key shows what each table has of it.
+//! The versions of one share in RAM: in bins by their places, until it is known which versions each table has of each
+//! key.
 //!
-//! A version goes into the bin of its partition and of its row, which is where the absorbing table's pages have it. A
-//! bin fits into the processor's cache, so its keys are matched there, and what is chosen of it goes to few pages.
+//! A version goes into the bin of its partition and its row, which is where the absorbing table's pages store it. A bin
+//! fits into the processor's cache, so its keys are matched there, and the chosen entries of one bin go to few pages.
 
 use nandex_store::bytes::{extend_from_short, get_u16, get_u64};
 use nandex_store::entries::{Entry, EntryLayout, SlotState};
@@ -11,14 +12,14 @@ use super::matcher::Matcher;
 use super::{Absorbed, Prefer, Share};
 use crate::{Error, Result};
 
-/// Versions in a bin, about.
+/// The approximate number of versions in a bin.
 const BIN_VERSIONS: u64 = 2048;
-/// Bins of a batch, at most: each takes versions all the time, at another end.
+/// The most bins of a batch, as a power of two: versions keep arriving at the ends of all bins.
 const BIN_BITS_MAX: u32 = 12;
-/// Place, table and state of a version, before its key and value.
+/// The bytes of a version's place, table and state, before its key and value.
 const HEADER_BYTES: usize = 12;
 
-/// A version: the number of its bin, and in the bits behind that its own number there.
+/// A version: the number of its bin, followed in the lower bits by its number there.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Placed(u32);
 
@@ -28,19 +29,19 @@ pub(crate) struct Batch {
     layout: EntryLayout,
     versions_max: usize,
     bin_bits: u32,
-    /// Of the bits of a bin's number, those of the partition; the others are the row's.
+    /// The number of bits of a bin's number that select the partition; the others select the row.
     partition_bits: u32,
     share: Share,
-    /// Header, key and value of each version, in the order of reading.
+    /// Header, key and value of each version, in reading order.
     bins: Vec<Vec<u8>>,
-    /// Bytes that a bin takes at first.
+    /// The initial bytes of a bin.
     bin_bytes: usize,
     versions: usize,
     tables: u16,
     matcher: Matcher,
-    /// What was chosen, bin by bin.
+    /// The chosen versions, bin by bin.
     chosen: Vec<Placed>,
-    /// What was found of its keys.
+    /// The counts of its keys.
     counts: Absorbed,
 }
 
@@ -55,13 +56,13 @@ pub(crate) struct Chosen<'b> {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Rule {
     pub prefer: Prefer,
-    /// Is the first table the one that absorbs? What it has needs not be chosen.
+    /// Whether the first table is the absorbing one, whose entries need not be chosen.
     pub into_first: bool,
-    /// Does that table hold nothing of its own, but part of an earlier merge of the others?
+    /// Whether the absorbing table holds nothing but part of an earlier merge of the others.
     pub resumes: bool,
 }
 
-/// A version as it is kept.
+/// A version as stored in a bin.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Version<'b> {
     pub place: u64,
@@ -117,19 +118,19 @@ impl Rule {
 }
 
 impl Batch {
-    /// Bytes of RAM for a version of such entries, with what bins take in reserve and matching takes of each.
+    /// The bytes of RAM for a version of these entries, including the reserve of bins and the share of matching.
     pub(super) fn version_bytes(layout: EntryLayout) -> usize {
         let bytes = HEADER_BYTES + layout.entry_bytes();
         bytes + bytes / 8 + size_of::<Placed>() + 1
     }
 
-    /// Bytes of RAM in addition to those of versions: for matching the keys of one bin.
+    /// The bytes of RAM in addition to those of versions, for matching the keys of one bin.
     pub(super) const fn fixed_bytes() -> usize {
         2 * BIN_VERSIONS as usize * Matcher::VERSION_BYTES
     }
 
-    /// An empty one for about `versions`, and for no more than `versions_max`, of shares of that many bits of a table
-    /// with that many bits for its partitions.
+    /// Creates an empty batch for about `versions` and at most `versions_max` versions. Shares have `share_bits` bits,
+    /// and the table has `table_bits` bits for its partitions.
     pub(crate) fn new(
         layout: EntryLayout,
         (versions, versions_max): (usize, usize),
@@ -164,9 +165,10 @@ impl Batch {
         self.bins.iter().map(Vec::capacity).sum()
     }
 
-    /// Bits of a version's number in its bin. A bin is full where they end: far behind what it has on average.
+    /// The number of bits of a version's number in its bin. A bin that runs out of numbers is full, far above its
+    /// average.
     fn number_bits(&self) -> u32 {
-        // A batch of one bin has no more versions than these bits have numbers, either.
+        // A batch with one bin cannot have more versions than these bits can number, either.
         (u32::BITS - self.bin_bits).min(u32::BITS - 1)
     }
 
@@ -178,7 +180,7 @@ impl Batch {
         (self.versions, self.tables) = (0, 0);
     }
 
-    /// The versions that come next are another table's.
+    /// Begins the versions of the next table.
     pub(crate) fn begin_table(&mut self) {
         self.tables += 1;
     }
@@ -186,7 +188,7 @@ impl Batch {
     /// Adds a version, with the row of its key.
     ///
     /// # Errors
-    /// More versions than its RAM is for.
+    /// More versions than its RAM holds.
     #[inline]
     pub(crate) fn push(&mut self, hash: KeyHash, row: u32, entry: Entry<'_>) -> Result<()> {
         let row_bits = self.bin_bits - self.partition_bits;
@@ -211,7 +213,7 @@ impl Batch {
         Ok(())
     }
 
-    /// Takes more RAM for a bin, an eighth at a time after the first, as far as it may.
+    /// Takes more RAM for a bin, an eighth at a time after the first, within the batch's limit.
     #[cold]
     fn grow(&mut self, at: usize) -> Result<()> {
         let bytes = HEADER_BYTES + self.layout.entry_bytes();
@@ -262,12 +264,12 @@ impl Batch {
         Bin { layout: self.layout, bytes }.version(number)
     }
 
-    /// What was found of its keys.
+    /// The counts of its keys.
     pub(super) fn counts(&self) -> &Absorbed {
         &self.counts
     }
 
-    /// What was chosen.
+    /// The chosen entries.
     pub(crate) fn chosen(&self) -> Chosen<'_> {
         Chosen { batch: self, placed: &self.chosen }
     }
@@ -278,28 +280,28 @@ impl<'b> Chosen<'b> {
         self.placed.len()
     }
 
-    /// Which they are, to choose among them.
+    /// The positions of the chosen entries, for choosing among them.
     pub(crate) fn placed(&self) -> &'b [Placed] {
         self.placed
     }
 
-    /// One of them.
+    /// Returns one of the entries.
     #[inline]
     pub(crate) fn entry(&self, index: usize) -> Entry<'b> {
         self.batch.version(self.placed[index]).entry
     }
 
-    /// All of them.
+    /// Returns all of the entries.
     pub(crate) fn entries(&self) -> impl Iterator<Item = Entry<'b>> + use<'b> {
         self.with_places().map(|(_, entry)| entry)
     }
 
-    /// All of them, in an order that has nothing to do with their rows: a buffer that takes one after another fills all
-    /// its pages alike.
+    /// Returns all of them in an order that is unrelated to their rows: a buffer that takes them one by one then fills
+    /// all its pages evenly.
     pub(crate) fn scattered(&self) -> impl Iterator<Item = Entry<'b>> + use<'b> {
         let Self { batch, placed } = *self;
         let len = placed.len();
-        // Steps by the golden section come near to what has been passed as late as possible.
+        // Steps by the golden section come near to what was already visited as late as possible.
         let step = ((len as f64 * 0.618) as usize..).find(|step| gcd(*step, len) <= 1).unwrap_or(1);
         (0..len).map(move |nth| batch.version(placed[nth * step % len]).entry)
     }
@@ -310,7 +312,7 @@ impl<'b> Chosen<'b> {
         placed.iter().map(move |placed| batch.place(*placed))
     }
 
-    /// All of them, each with the place of its key.
+    /// Returns all of them, each with the place of its key.
     pub(crate) fn with_places(&self) -> impl Iterator<Item = (u64, Entry<'b>)> + use<'b> {
         let Self { batch, placed } = *self;
         placed.iter().map(move |placed| {
@@ -319,7 +321,7 @@ impl<'b> Chosen<'b> {
         })
     }
 
-    /// Groups of those that `part_of` gives one number, which rises with their places.
+    /// Groups them by the number that `part_of` gives, which increases with their places.
     pub(super) fn parts(
         self,
         part_of: impl Fn(u64) -> usize,
@@ -336,13 +338,13 @@ impl<'b> Chosen<'b> {
         })
     }
 
-    /// Those that `is_apart` names, and the others.
+    /// Returns those for which `is_apart` holds, and the others.
     pub(crate) fn split(&self, is_apart: impl Fn(Entry<'b>) -> bool) -> (Vec<Placed>, Vec<Placed>) {
         let is_apart = |placed: &Placed| is_apart(self.batch.version(*placed).entry);
         self.placed.iter().copied().partition(is_apart)
     }
 
-    /// These of the same batch.
+    /// Returns these entries of the same batch.
     pub(crate) fn with<'p>(&self, placed: &'p [Placed]) -> Chosen<'p>
     where
         'b: 'p,
@@ -351,7 +353,7 @@ impl<'b> Chosen<'b> {
     }
 }
 
-/// The greatest number that divides both; 0 if both are.
+/// Returns the greatest common divisor; 0 if both numbers are 0.
 fn gcd(one: usize, other: usize) -> usize {
     if other == 0 { one } else { gcd(other, one % other) }
 }
@@ -371,7 +373,7 @@ mod tests {
         KeyHash { place, filter: 0 }
     }
 
-    /// A batch of tables, whose keys have places that collide in threes.
+    /// Returns a batch of tables whose keys have places that collide in threes.
     fn batch(tables: &[&[Update]]) -> Batch {
         let mut batch = Batch::new(layout(), (4, 1000), (0, 0));
         batch.begin(Share::WHOLE);

@@ -1,4 +1,4 @@
-//! Where chosen entries go: into an absorbing table, partition by partition.
+//! Inserting chosen entries into an absorbing table, partition by partition.
 
 use std::borrow::Cow;
 use std::sync::atomic::Ordering::Relaxed;
@@ -13,29 +13,29 @@ use crate::write::pool::LentScratch;
 use crate::write::{Core, EntryUpdate, LOCKED_MAX, TableLayout, WriteBuffer};
 use crate::{Error, Result};
 
-/// What a table that absorbs others adds.
+/// The operations that an absorbing table adds.
 pub(crate) trait BulkLayout: TableLayout {
-    /// RAM that [`put_chosen`](Self::put_chosen) takes for each entry meanwhile, in bytes.
+    /// The bytes of RAM that [`put_chosen`](Self::put_chosen) temporarily takes for each entry.
     const PUT_BYTES: u64 = 0;
 
     /// Memory that a worker keeps from one partition to the next.
     type Bulk: Default;
 
-    /// RAM of that memory, in bytes, at most.
+    /// The most RAM of that memory, in bytes.
     fn bulk_bytes(core: &Core<Self>) -> u64;
 
-    /// Where in the pages of its partition a key is: 0 at their beginning, 2^32 at their end.
+    /// Returns the position of a key in the pages of its partition: 0 at their beginning, 2^32 at their end.
     fn row(hash: KeyHash) -> u32;
 
-    /// Puts chosen entries of one partition in place of what it has of their keys. Nobody but other workers updates the
-    /// table meanwhile. They are durable once [`Core::flush_all`] has returned.
+    /// Inserts chosen entries of one partition, replacing what the table has of their keys. Only other workers update
+    /// the table meanwhile. The entries are durable once [`Core::flush_all`] has returned.
     ///
     /// # Errors
     /// A full table that may not evict, a failed read or write, damage.
     fn put_chosen(index: usize, chosen: &Chosen<'_>, worker: &mut Worker<'_, Self>) -> Result<()>;
 }
 
-/// One of those who put entries.
+/// A worker that inserts entries.
 pub(crate) struct Worker<'c, L: BulkLayout> {
     pub(crate) core: &'c Core<L>,
     scratch: LentScratch<'c, L::Scratch>,
@@ -47,7 +47,7 @@ impl<'c, L: BulkLayout> Worker<'c, L> {
         Self { core, scratch: core.scratches.lend(), bulk: L::Bulk::default() }
     }
 
-    /// Its memory: what flushes use, and what only putting uses.
+    /// Returns its memory: what flushes use, and what only inserting uses.
     ///
     /// # Errors
     /// A queue that the device refuses.
@@ -62,10 +62,11 @@ impl<'c, L: BulkLayout> Worker<'c, L> {
 }
 
 impl<L: TableLayout> Core<L> {
-    /// The entries of one partition whose keys buffers have, which would hide them below, and the others.
+    /// Splits entries of one partition into those whose keys are in buffers, which would shadow them below, and the
+    /// others.
     ///
     /// # Errors
-    /// A page of the buffers that is lost.
+    /// A page of the buffers is lost.
     pub(crate) fn split_buffered<'b>(
         &self,
         index: usize,
@@ -81,7 +82,7 @@ impl<L: TableLayout> Core<L> {
         Ok((hidden, Cow::Owned(direct)))
     }
 
-    /// Puts entries of one partition into its buffers, in order, and logs them.
+    /// Inserts entries of one partition into its buffers, in order, and logs them.
     ///
     /// # Errors
     /// As [`BulkLayout::put_chosen`].
@@ -104,12 +105,12 @@ impl<L: TableLayout> Core<L> {
     }
 }
 
-/// Puts all that other tables hold into one, by the rule of the options, and makes it durable. The caller lends the
-/// table exclusively.
+/// Inserts all entries of other tables into one, as the options say, and makes them durable. The caller has exclusive
+/// use of the table.
 ///
 /// # Errors
-/// A volume that is only read; tables of other widths; too little RAM; a full table that may not evict, a failed read
-/// or write, damage; [`Error::Stopped`]. What was put before stays.
+/// A volume opened read-only; tables of other widths; too little RAM; a full table that may not evict, a failed read or
+/// write, damage; [`Error::Stopped`]. What was inserted before stays.
 pub(crate) fn absorb<L: BulkLayout>(
     core: &Core<L>,
     others: &[Versions<'_>],
@@ -131,7 +132,7 @@ where
     let shape = &core.codec.shape;
     let (partition_bits, row) = (shape.partitions.trailing_zeros(), L::row);
     let target = Target { hasher: core.hasher, partition_bits, row };
-    // A table without threads does the same each time.
+    // A table without threads gives the same result each time.
     let workers_max = if core.options.flush_threads > 0 { workers_max() } else { 1 };
     let (put_bytes, worker_bytes) = (L::PUT_BYTES, L::bulk_bytes(core));
     let ram = RamLimit { ram_bytes, put_bytes, worker_bytes, workers_max };

@@ -1,26 +1,26 @@
-//! Which versions of a bin are of one key, and which of them stays.
+//! Matches the versions of a bin by key, and chooses which of them to keep.
 
 use nandex_store::entries::SlotState;
 
 use super::batch::{Bin, Rule, Version};
 use super::{Absorbed, Prefer};
 
-/// No version.
+/// Marks the absence of a version.
 const NONE: u32 = u32::MAX;
 
-/// What is known of a key while its versions come, table after table and the newest of each first.
+/// The state of a key while its versions arrive, table after table and the newest of each first.
 #[derive(Clone, Copy, Debug)]
 struct Matched {
     place: u64,
-    /// Its first version, which has its key.
+    /// Its first version, which stores the key.
     first: u32,
-    /// The version that stays, of those that came.
+    /// The version that wins among those that have arrived.
     winner: u32,
     /// The entry of the absorbing table.
     own: u32,
-    /// Tables that have an entry of it.
+    /// The number of tables that have an entry of it.
     holders: u16,
-    /// The table of the version that came last.
+    /// The table of the latest version.
     table: u16,
     differs: bool,
 }
@@ -28,7 +28,7 @@ struct Matched {
 /// The keys of one bin, by their places: a hash table that is emptied for the next bin.
 #[derive(Debug, Default)]
 pub(super) struct Matcher {
-    /// Numbers of keys; a power of two, half of which are used at most.
+    /// The numbers of keys, in a power of two of slots; at most half are used.
     slots: Vec<u32>,
     keys: Vec<Matched>,
 }
@@ -41,7 +41,8 @@ impl Matcher {
         self.slots.capacity() * size_of::<u32>() + self.keys.capacity() * size_of::<Matched>()
     }
 
-    /// Counts the keys of a bin, and passes the numbers of the versions that are put, in the order in which keys came.
+    /// Counts the keys of a bin, and passes on the numbers of the versions to insert, in the order in which keys
+    /// arrived.
     pub(super) fn choose(
         &mut self,
         bin: Bin<'_>,
@@ -96,12 +97,12 @@ impl Matcher {
         }
     }
 
-    /// The key of a version, and whether it is the first of it.
+    /// Returns the index of a version's key, and whether the version is the first of it.
     #[inline]
     fn find_or_add(&mut self, bin: Bin<'_>, number: u32, version: Version<'_>) -> (usize, bool) {
         let Version { place, table, entry } = version;
         let mask = self.slots.len() - 1;
-        // The keys of a bin have some bits of their places in common; a product's first ones depend on all.
+        // The keys of a bin share some bits of their places; the high bits of a product depend on all bits.
         let mut slot = (place.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32) as usize & mask;
         while self.slots[slot] != NONE {
             let at = self.slots[slot] as usize;
@@ -126,7 +127,7 @@ impl Matcher {
     }
 }
 
-/// The version of a key that is put.
+/// Returns the version of a key that is to be inserted, if any.
 #[inline]
 fn winner(bin: Bin<'_>, key: &Matched, rule: Rule, counts: &mut Absorbed) -> Option<u32> {
     let has_own = key.own != NONE;

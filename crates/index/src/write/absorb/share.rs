@@ -1,8 +1,8 @@
-//! A share of the range of hashes, and which partitions of a table have keys of it.
+//! A share of the range of hashes, and the partitions of a table that have keys of it.
 
 use std::ops::Range;
 
-/// The hashes whose first bits are a certain number.
+/// The hashes whose first bits are a given number.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Share {
     number: usize,
@@ -13,24 +13,24 @@ impl Share {
     /// All hashes.
     pub(crate) const WHOLE: Self = Self { number: 0, bits: 0 };
 
-    /// One of all shares of that many bits.
+    /// Returns one of all shares with `bits` bits.
     pub(crate) fn nth(number: usize, bits: u32) -> Option<Self> {
         (number < 1 << bits).then_some(Self { number, bits })
     }
 
-    /// Does it have a hash with this place?
+    /// Returns whether it contains the hashes with this place.
     #[inline]
     pub(crate) fn holds(&self, place: u64) -> bool {
         first_bits(place, self.bits) == self.number as u64
     }
 
-    /// The bits of a place that follow the share's own, `count` of them.
+    /// Returns the `count` bits of a place that follow the share's own bits.
     #[inline]
     pub(super) fn next_bits(&self, place: u64, count: u32) -> usize {
         first_bits(place << self.bits, count) as usize
     }
 
-    /// The partitions that have keys of it, of a table with this number of them, a power of two.
+    /// Returns the partitions that have keys of it, in a table with `partitions` of them, a power of two.
     pub(crate) fn partitions_of(&self, partitions: usize) -> Range<usize> {
         let own = partitions.trailing_zeros();
         if own >= self.bits {
@@ -42,7 +42,7 @@ impl Share {
     }
 }
 
-/// The first bits of a place as a number. The shift is split so that no bits work too.
+/// Returns the first bits of a place as a number. The shift is split so that zero bits work too.
 #[inline]
 fn first_bits(place: u64, bits: u32) -> u64 {
     place >> 1 >> (63 - bits)

@@ -1,4 +1,4 @@
-//! Tables that absorb others, against maps; and what that costs the device.
+//! Tables that absorb others, compared with maps; and what that costs the device.
 
 mod policies;
 mod sweep;
@@ -23,7 +23,7 @@ use crate::{
 
 type Map = BTreeMap<u64, u64>;
 
-/// The kinds that give their versions; the first two absorb.
+/// The kinds that provide their versions; the first two absorb.
 const KINDS: [&str; 4] = ["bufferhash", "slicehash", "growing", "growing-slicehash"];
 
 fn tiny(kind: &str) -> AnyConfig {
@@ -55,7 +55,7 @@ fn table(kind: &str, hash_key: u128) -> AnyTable {
     table_on(Arc::new(MemoryDevice::new()), &tiny(kind), hash_key)
 }
 
-/// Updates that are drawn from a seed: puts of keys in a range, and a removal now and then.
+/// Returns updates drawn from a seed: puts of keys in a range, and an occasional removal.
 fn updates(seed: u64, count: u64, keys: Range<u64>) -> impl Iterator<Item = (u64, Option<u64>)> {
     let mut rng = nandex_sim::workload::SplitMix64::new(seed);
     (0..count).map(move |number| {
@@ -89,7 +89,7 @@ fn contents(table: &AnyTable) -> Map {
     pairs.collect::<Result<_>>().unwrap()
 }
 
-/// What a merge of these maps must find, the absorbing one first, and what it then holds.
+/// Returns what a merge of these maps must find, the absorbing one first, and what that one then holds.
 fn expected(maps: &[&Map], prefer: Prefer) -> (Map, Absorbed) {
     let keys: BTreeSet<u64> = maps.iter().flat_map(|map| map.keys().copied()).collect();
     let mut found = Absorbed {
@@ -114,16 +114,16 @@ fn expected(maps: &[&Map], prefer: Prefer) -> (Map, Absorbed) {
     (union, found)
 }
 
-/// RAM with which a batch takes that many versions of 8 + 8 bytes.
+/// Returns the RAM with which a batch takes `versions` versions of 8 + 8 bytes.
 fn ram_for(versions: u64) -> u64 {
     let for_puts = 12;
     let each = batch::Batch::version_bytes(EntryLayout::new(8, 8).unwrap()) as u64 + for_puts;
-    // What a worker takes for its reads, and for matching keys.
+    // The RAM of a worker for its reads, and for matching keys.
     let fixed = (4 << 20) + batch::Batch::fixed_bytes() as u64;
     fixed + versions * each
 }
 
-/// The same where they are put into a table: four segments of three pages, and their filters.
+/// Returns the same if they are inserted into a table: four segments of three pages, and their filters.
 fn ram_to_put(versions: u64) -> u64 {
     ram_for(versions) + (65 << 10)
 }
@@ -194,7 +194,7 @@ fn a_merge_with_threads_does_the_same() {
     }
 }
 
-/// A table with these keys, on a device that counts.
+/// Returns a table with these keys, on a device that counts.
 fn counted(kind: &str, keys: Range<u64>) -> (Arc<Counted<MemoryDevice>>, AnyTable) {
     let device = Arc::new(Counted::new(MemoryDevice::new()));
     let table = table_on(device.clone(), &tiny(kind), 7);
@@ -213,12 +213,12 @@ fn a_merge_reads_in_long_runs_and_no_page_for_a_key() {
     let versions = [source.versions().unwrap(), sliced.versions().unwrap()];
     let found = merged.absorb(&versions, &AbsorbOptions::default(), &unwatched).unwrap();
     assert_eq!((found.keys, found.shared, found.passes), (6000, 3000, 1));
-    // Each segment of two pages of entries once, without its filter; each slicetable of 12 pages once.
+    // Each segment of two pages of entries is read once, without its filter; each slicetable of 12 pages once.
     let reads = device.snapshot() - before;
     assert_eq!((reads.reads, reads.pages_read, reads.writes), (segments, 2 * segments, 0));
     let reads = slices.snapshot() - before_slices;
     assert_eq!((reads.reads, reads.pages_read, reads.writes), (4, 4 * 12, 0));
-    // The absorbing table was empty: nothing is read of it, and each slicetable is written once.
+    // The absorbing table was empty: nothing of it is read, and each slicetable is written once.
     let made = target.snapshot() - before_target;
     assert_eq!(made.reads, 0, "{made:?}");
     assert_eq!(merged.stats().data_bytes_written, 4 * 12 * PAGE_BYTES as u64);
@@ -228,7 +228,7 @@ fn a_merge_reads_in_long_runs_and_no_page_for_a_key() {
 fn partitions_that_take_more_ram_than_allowed_are_read_more_often_and_that_is_told() {
     let (device, source) = counted("bufferhash", 0..5000);
     let (segments, before) = (source.stats().flushes, device.snapshot());
-    // Counting puts nothing, so this is enough for more versions.
+    // Counting inserts nothing, so this is enough for more versions.
     let few = AbsorbOptions { ram_bytes: ram_for(900), ..AbsorbOptions::default() };
     let found = count_shared(&[source.versions().unwrap()], &few, &unwatched).unwrap();
     assert_eq!((found.keys, found.passes), (5000, 2), "{found:?}");
@@ -252,7 +252,7 @@ fn a_split_that_is_not_finished_costs_no_page_twice() {
         let found = count_shared(&[versions], &AbsorbOptions::default(), &unwatched).unwrap();
         assert_eq!((found.keys, found.passes), (key + 1, 1));
         let read = (device.snapshot() - before).pages_read;
-        // Since the last time, each flush has written a slicetable, which may have come in addition to others.
+        // Since then, each flush has written a slicetable, possibly in addition to others.
         let now = source.stats().flushes;
         assert!(read <= pages + (now - flushes) * block_pages, "key {key}: {read} after {pages}");
         (flushes, pages) = (now, read);
@@ -276,7 +276,7 @@ fn a_bufferhash_that_absorbs_writes_each_entry_once() {
     let segments = stats.flushes * u64::from(config.segment_pages());
     let pages = stats.data_bytes_written / PAGE_BYTES as u64;
     assert!(stats.flushes >= 8 && pages <= segments + 4 * 4, "{stats:?}");
-    // What fills no buffer comes in no order of pages, which would fill the first page and freeze the buffer.
+    // Partial buffers arrive in an order unrelated to pages, which would fill the first page and freeze the buffer.
     assert!(
         stats.flushes <= 4 * 6000_u64.div_ceil(4 * u64::from(config.filter.entries_max())),
         "{stats:?}"
@@ -293,7 +293,7 @@ fn a_bufferhash_that_absorbs_logs_only_what_fills_no_buffer() {
     let found = merged.absorb(&[source.versions().unwrap()], &AbsorbOptions::default(), &unwatched);
     let (found, stats) = (found.unwrap(), merged.stats());
     assert_eq!((found.put, found.only_own), (5999, 0));
-    // Of each of four super tables less than a buffer, and what stashes and filters leave of the others.
+    // From each of four super tables: less than a buffer, and what the stashes and filters of the others leave.
     let config = bufferhash::Config::tiny();
     let buffer_entries = u64::from(config.filter.entries_max());
     let logged = stats.inserts - before.inserts;

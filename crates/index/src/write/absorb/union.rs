@@ -1,4 +1,4 @@
-//! The union of several tables, share by share: what is common to a merge and to a count of what tables share.
+//! The union of several tables, share by share: the common part of a merge and of counting shared keys.
 
 use std::num::NonZeroUsize;
 use std::panic::resume_unwind;
@@ -15,13 +15,13 @@ use super::{AbsorbOptions, Absorbed, Share, VersionSource, Versions, Watch, unwa
 use crate::model::text;
 use crate::{Error, Result};
 
-/// Workers, at most: each has a batch, and more of them have smaller ones.
+/// The most workers: each has a batch, so with more workers batches are smaller.
 const WORKERS_MAX: usize = 8;
-/// Tables, at most.
+/// The most tables.
 const TABLES_MAX: usize = 1 << 16;
-/// Bits of a share, at most.
+/// The most bits of a share.
 const SHARE_BITS_MAX: u32 = 16;
-/// Versions that a batch takes at least: with fewer, shares of a hash's range would differ too much.
+/// The least versions of a batch: with fewer, shares of the hash range would differ too much.
 const VERSIONS_MIN: u64 = 1024;
 
 /// Tables that are read together.
@@ -39,51 +39,51 @@ pub(super) struct Union<'t> {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Target {
     pub hasher: KeyHasher,
-    /// The bits of a partition's number.
+    /// The number of bits of a partition's number.
     pub partition_bits: u32,
-    /// Where in its partition's pages a key is, from 0 to 2^32.
+    /// Returns the position of a key in its partition's pages, from 0 to 2^32.
     pub row: fn(KeyHash) -> u32,
 }
 
 /// The RAM of a union.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct RamLimit {
-    /// All of it, in bytes.
+    /// The total, in bytes.
     pub ram_bytes: u64,
-    /// What putting takes for each chosen entry of a share, in bytes.
+    /// The bytes that inserting takes for each chosen entry of a share.
     pub put_bytes: u64,
-    /// What each worker takes to put entries, in bytes.
+    /// The bytes that each worker takes to insert entries.
     pub worker_bytes: u64,
-    /// Workers, at most.
+    /// The most workers.
     pub workers_max: usize,
 }
 
 impl RamLimit {
-    /// What a worker takes, whatever the number of versions.
+    /// Returns the RAM of a worker that does not depend on the number of versions.
     fn fixed_bytes(self) -> u64 {
         self.worker_bytes + Batch::fixed_bytes() as u64 + read_ahead_bytes()
     }
 }
 
-/// How the range of hashes is divided, and what a share takes.
+/// How the range of hashes is divided, and the size of a share.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Plan {
     workers: usize,
     share_bits: u32,
-    /// Versions of a share, about, and at most.
+    /// The versions of a share: the approximate number, and the most.
     versions: u64,
     versions_max: u64,
-    /// How often a page is read, at most.
+    /// The number of times that a page is read, at most.
     passes: u64,
 }
 
-/// Are keys in the same order by both?
+/// Returns whether both put keys in the same order.
 fn hash_alike(one: KeyHasher, other: KeyHasher) -> bool {
     one.kind() == other.kind() && one.key() == other.key()
 }
 
-/// Counts what tables have in common, by their keys, and puts nothing anywhere. Shares are those of the hash of the
-/// table with the most entries. Reads all tables once, or as often as [`Absorbed::passes`] says.
+/// Counts the keys that tables have in common without inserting anything. Shares follow the hash of the table with the
+/// most entries. Reads all tables once, or as often as [`Absorbed::passes`] says.
 ///
 /// # Errors
 /// Tables of different widths; too little RAM; a failed read, damage; [`Error::Stopped`].
@@ -98,8 +98,8 @@ pub fn count_shared(
     union.run(&|| (), &|_, ()| Ok(()))
 }
 
-/// How often [`count_shared`] would read a page, at most, and about how often a table would that absorbs these and
-/// hashes keys as the one with the most entries does: see [`Absorbed::passes`]. Reads nothing.
+/// Returns the number of times that [`count_shared`] would read a page, at most. A table that absorbs these and hashes
+/// keys like the largest of them would take about as many passes: see [`Absorbed::passes`]. Reads nothing.
 ///
 /// # Errors
 /// Tables of different widths; too little RAM.
@@ -108,7 +108,7 @@ pub fn expected_passes(tables: &[Versions<'_>], options: &AbsorbOptions) -> Resu
     Ok(union.map_or(1, |union| union.plan.passes))
 }
 
-/// The union of tables that go into none of them; `None` without any.
+/// Returns the union of tables when none of them absorbs the others; `None` without any tables.
 fn union_of<'t>(
     tables: &[Versions<'t>],
     options: &AbsorbOptions,
@@ -128,13 +128,13 @@ fn union_of<'t>(
     Union::new(tables, target, (rule, ram), watch).map(Some)
 }
 
-/// A worker for each of the processor's cores.
+/// Returns the number of workers: one for each core of the processor.
 pub(super) fn workers_max() -> usize {
     thread::available_parallelism().map_or(1, NonZeroUsize::get).min(WORKERS_MAX)
 }
 
 impl<'t> Union<'t> {
-    /// Plans to read these tables by the target's hash within so much RAM.
+    /// Plans to read these tables by the target's hash within the given RAM.
     ///
     /// # Errors
     /// Tables of different widths, or too many; too little RAM.
@@ -155,8 +155,8 @@ impl<'t> Union<'t> {
         Ok(Self { tables, target, layout, plan, rule, ram, watch })
     }
 
-    /// Reads and counts all shares, and passes each with what was chosen, and with what `begin` has made for the
-    /// worker, to `put`. Workers take one share after another: while one waits for the device, others go on.
+    /// Reads and counts all shares, and passes the chosen entries of each to `put`, together with what `begin` has made
+    /// for the worker. Workers take one share after another: while one waits for the device, others continue.
     ///
     /// # Errors
     /// A failed read, damage; those of `put`; [`Error::Stopped`].
@@ -191,7 +191,7 @@ impl<'t> Union<'t> {
         Absorbed { keys_of: vec![0; self.tables.len()], ..Absorbed::default() }
     }
 
-    /// One worker: takes the next share until there is none.
+    /// Runs one worker: takes the next share until there is none.
     fn work<W>(
         &self,
         progress: &Progress,
@@ -215,7 +215,7 @@ impl<'t> Union<'t> {
         }
     }
 
-    /// Reads a share of all tables, and chooses what is put.
+    /// Reads a share of all tables, and chooses the entries to insert.
     fn read(&self, share: Share, batch: &mut Batch, progress: &Progress) -> Result<()> {
         batch.begin(share);
         let Target { hasher, row, .. } = self.target;
@@ -239,11 +239,11 @@ impl<'t> Union<'t> {
     }
 }
 
-/// How far the workers have come together.
+/// The combined progress of the workers.
 #[derive(Debug, Default)]
 struct Progress {
     next_share: AtomicUsize,
-    /// Tables of shares.
+    /// The tables read so far, counted for each share.
     tables_read: AtomicUsize,
 }
 
@@ -264,7 +264,7 @@ fn check_widths(ours: EntryLayout, theirs: EntryLayout) -> Result<()> {
 }
 
 impl Plan {
-    /// The most workers with which pages are read no more often than with one.
+    /// Plans for the most workers with which pages are read no more often than with one.
     fn new(tables: &[&dyn VersionSource], hasher: KeyHasher, ram: RamLimit) -> Result<Self> {
         let least = Self::of_workers(1, tables, hasher, ram)?;
         let more = (2..=ram.workers_max).rev();
@@ -293,10 +293,10 @@ impl Plan {
         };
         let coarsest = tables.iter().filter(is_alike).map(|table| table.partitions()).min();
         let natural = coarsest.map_or(0, |partitions| partitions.ilog2()).min(SHARE_BITS_MAX);
-        // Another pass over a table that hashes otherwise costs more than a large batch.
+        // Another pass over a table with another hash function costs more than a large batch.
         let is_all_alike = tables.iter().all(|table| is_alike(&table));
         let share_bits = if is_all_alike { needed.max(natural) } else { needed };
-        // A partition is read for each share that has keys of it.
+        // A partition is read once for each share that has keys of it.
         let read_at_once = if is_all_alike { natural } else { 0 };
         let passes = 1 << share_bits.saturating_sub(read_at_once);
         let versions = expected(versions, share_bits).min(versions_max);
@@ -304,8 +304,8 @@ impl Plan {
     }
 }
 
-/// Versions of a share of that many bits: the mean, and what differs from share to share: of large ones eight standard
-/// deviations where each key has 16 versions, of small ones an eighth.
+/// Returns the expected versions of a share with `bits` bits: the mean, plus the variation between shares. For large
+/// shares that is eight standard deviations with 16 versions for each key, for small ones an eighth.
 fn expected(versions: u64, bits: u32) -> u64 {
     let mean = versions.div_ceil(1 << bits);
     mean + (mean / 8).min(32 * mean.isqrt()) + VERSIONS_MIN / 8

@@ -1,4 +1,4 @@
-//! What is read of a table that is merged: all versions of its keys, in the order of the hash.
+//! The versions that a merge reads of a table: all versions of its keys, in hash order.
 
 use std::fmt::Debug;
 
@@ -9,28 +9,28 @@ use super::Share;
 use crate::Result;
 use crate::write::{Core, TableLayout};
 
-/// Takes one version after another.
+/// A callback that takes one version after another.
 pub(crate) type Visit<'v> = dyn FnMut(Entry<'_>) -> Result<()> + 'v;
 
-/// While it is kept, work in the background that keeps versions from being read for long does not go on.
+/// A guard: while it exists, background work that would block reading versions for long is paused.
 pub(crate) trait Pause {}
 
 /// A table whose versions can be read share by share.
 pub(crate) trait VersionSource: Debug + Send + Sync {
-    /// How it hashes keys.
+    /// The hash function of its keys.
     fn hasher(&self) -> KeyHasher;
 
     /// The widths of its entries.
     fn layout(&self) -> EntryLayout;
 
-    /// Its partitions, a power of two; where several parts have different numbers, the least.
+    /// The number of its partitions, a power of two; the least number, if its parts differ.
     fn partitions(&self) -> usize;
 
-    /// How many versions it has, at most.
+    /// The most versions that it may have.
     fn versions_max(&self) -> u64;
 
-    /// Passes all versions of the partitions that have keys of a share, removals among them, and of each key the newest
-    /// first. Reads them in long runs. Keys of other shares may be among them.
+    /// Passes on all versions of the partitions that have keys of a share, including removals, and of each key the
+    /// newest first. Reads them in long runs. Keys of other shares may be included.
     ///
     /// # Errors
     /// A failed read, damage; those of `visit`.
@@ -38,19 +38,20 @@ pub(crate) trait VersionSource: Debug + Send + Sync {
         self.each_version_in(share, (0, 1), visit)
     }
 
-    /// Has the background pause what versions cannot be read during, if there is such work: whoever reads all of them
-    /// waits for a part of it once, and not for all of it.
+    /// Pauses background work during which versions cannot be read, if there is any. A caller that reads all versions
+    /// then waits once for part of that work, not for all of it.
     fn pause(&self) -> Option<Box<dyn Pause + '_>> {
         None
     }
 
-    /// Into how many parts the keys of a partition can be divided by their pages, so that hardly any page is read for
-    /// two parts, and none by itself.
+    /// Returns the number of parts that the keys of a partition can be divided into by their pages, so that few pages
+    /// are read for two parts, and every page is read for at least one.
     fn page_parts(&self) -> usize {
         1
     }
 
-    /// As [`each_version`](Self::each_version), of the keys in one of such parts: its number, and how many there are.
+    /// Like [`each_version`](Self::each_version), for the keys in one of these parts: its number, and the number of
+    /// parts.
     ///
     /// # Errors
     /// As [`each_version`](Self::each_version).
@@ -62,13 +63,13 @@ pub(crate) trait VersionSource: Debug + Send + Sync {
     ) -> Result<()>;
 }
 
-/// A table that others can absorb: its versions of keys, in the order of the hash. Tables of all kinds that can give
-/// one do so by `versions`.
+/// A table that others can absorb: its versions of keys, in hash order. Tables of every kind that can provide one do so
+/// with `versions`.
 #[derive(Clone, Copy, Debug)]
 pub struct Versions<'t>(pub(crate) &'t dyn VersionSource);
 
 impl<L: TableLayout> Core<L> {
-    /// Versions of keys in all partitions, in buffers and below.
+    /// The number of versions of keys in all partitions, in buffers and below.
     pub(crate) fn versions_held(&self) -> u64 {
         let held = self.partitions.iter().map(|partition| {
             let state = partition.read();

@@ -1,4 +1,4 @@
-//! Tables that evict, and put back what they have used, while they absorb.
+//! Tables that evict, and reinsert entries that were used, while they absorb.
 
 use super::*;
 use crate::OpenOptions;
@@ -7,11 +7,11 @@ use crate::bufferhash::Policy;
 const POLICIES: [Policy; 5] =
     [Policy::Fifo, Policy::Lru, Policy::Update, Policy::Threshold(0), Policy::Top(500)];
 
-/// A key's value in the absorbing table, and in the other.
+/// The values of a key in the absorbing table and in the other.
 const OLD: u64 = 1;
 const NEW: u64 = 2;
 
-/// A table of this policy with threads, or with everything on the calling thread.
+/// Returns a table of this policy with threads, or with all work on the calling thread.
 fn evicting(policy: Policy, threads: Threads) -> BufferHash {
     let options = VolumeOptions { threads, ..options(7) };
     let volume = Volume::create(Arc::new(MemoryDevice::new()), options).unwrap();
@@ -21,15 +21,15 @@ fn evicting(policy: Policy, threads: Threads) -> BufferHash {
     BufferHash::create_with(&volume, "t", config, runtime).unwrap()
 }
 
-/// Another table with a new value for each key.
+/// Returns another table with a new value for each key.
 fn newer(keys: Range<u64>) -> AnyTable {
     let other = table("slicehash", 7);
     fill(&other, keys.map(|key| (key, Some(NEW))));
     other
 }
 
-/// Keys of a full ring that are absorbed again: what an eviction keeps of the older entries may be put into buffers
-/// while new incarnations are on their way, and must not hide these.
+/// Keys of a full ring are absorbed again: entries that an eviction retains may be put into buffers while new
+/// incarnations are being written, and must not shadow these.
 #[test]
 fn what_an_eviction_keeps_hides_nothing_that_is_absorbed() {
     for policy in POLICIES {
@@ -51,8 +51,8 @@ fn what_an_eviction_keeps_hides_nothing_that_is_absorbed() {
     }
 }
 
-/// Lookups had found older entries on flash, and asked the background to put these back into buffers. That came after
-/// the absorbed ones were sorted into such that buffers hide and others, and before these were on flash.
+/// Lookups had found older entries on flash, and asked the background to reinsert them into buffers. That happened
+/// after the absorbed entries were split into those that buffers shadow and the others, and before these were on flash.
 #[test]
 fn what_lookups_have_used_hides_nothing_that_is_absorbed() {
     for round in 0..20 {

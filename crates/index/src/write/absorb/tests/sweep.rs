@@ -1,11 +1,11 @@
-//! Merges of tables whose power is cut.
+//! Power cuts during merges of tables.
 
 use nandex_sim::{Image, SimDevice};
 use nandex_store::VolumeOpenOptions;
 
 use super::*;
 
-/// What is merged while the power goes.
+/// The tables that are merged while the power is cut.
 struct Sweep<'v> {
     kind: &'static str,
     durability: Durability,
@@ -25,8 +25,8 @@ impl Sweep<'_> {
         (device, table)
     }
 
-    /// Merges once, and opens what a cut within each operation leaves: nothing, all or some of what was not synced.
-    /// Returns the number of cuts.
+    /// Merges once, and opens the image after a cut within each operation: none, all or some of the unsynced writes
+    /// survive. Returns the number of cuts.
     fn run(&self) -> usize {
         let (all, prefer) = ([&[&self.ours][..], &self.theirs].concat(), self.options.prefer);
         let merged = expected(&all, prefer).0;
@@ -45,13 +45,13 @@ impl Sweep<'_> {
                 self.check((self.open(cut.survivors(seed)).1, &whole), &merged, &said);
             }
         }
-        // Whatever survives of what came last: it was durable.
+        // The last writes were durable, so they survive in any case.
         let (_, table) = self.open(device.survivors(0));
         assert_eq!(contents(&table), merged, "{}, durable", self.kind);
         cuts.len()
     }
 
-    /// No entry is lost or made up, and who absorbs the same again has all.
+    /// Checks that no entry is lost or invented, and that absorbing the same tables again completes the merge.
     fn check(&self, (mut table, whole): (AnyTable, &Absorbed), merged: &Map, said: &str) {
         let found = contents(&table);
         let has = |map: &Map, key: &u64, value: &u64| map.get(key) == Some(value);
