@@ -1,8 +1,8 @@
-//! Inserts of keys that may not be there: of several threads that insert the same key, one does.
+//! Inserts of keys that may be absent: if several threads insert the same key, exactly one succeeds.
 //!
-//! The lookup may read flash, so it holds no lock. Its answer "absent" still stands under the lock if no buffer has
-//! the key and no buffer has left for flash since: an update that came meanwhile would be in one of them. Otherwise
-//! the key is looked up again.
+//! The lookup may read flash, so it holds no lock. Its answer "absent" is still valid under the lock if no buffer has
+//! the key and no buffer has left for flash since: any later update would be in one of them. Otherwise the key is
+//! looked up again.
 
 use nandex_store::entries::{Entry, KeyState, SlotState};
 
@@ -12,26 +12,26 @@ use crate::api::Value;
 use crate::lookup::{self, Cached, TableLookup};
 use crate::{Error, Result};
 
-/// A pair to be inserted.
+/// A pair to insert.
 struct Insert<'p> {
-    /// Its place in the batch.
+    /// Its position in the batch.
     position: usize,
     update: EntryUpdate<'p>,
     index: usize,
-    /// Buffers that had left its partition before it was looked up.
+    /// The number of buffers that had left its partition before it was looked up.
     buffers_left: u64,
 }
 
 impl Insert<'_> {
-    /// Is the key, which was absent, absent for certain? Notes what is there if it is not. `None` if the key
-    /// has to be looked up again.
+    /// Returns whether the key, which was absent, is certainly still absent; records its value if it is not. `None` if
+    /// the key must be looked up again.
     fn may<L: TableLayout>(
         &self,
         state: &PartitionState<L>,
         found: &mut [Option<Value>],
     ) -> Option<bool> {
         let EntryUpdate { hash, entry } = self.update;
-        // Where it is written, nothing is lost.
+        // The device is written, so nothing is lost.
         match state.buffered(hash, entry.key).unwrap_or_default() {
             KeyState::Removed => Some(true),
             KeyState::Live(value) => {
@@ -43,17 +43,17 @@ impl Insert<'_> {
     }
 }
 
-/// Pairs of which is not known yet whether their keys are absent.
+/// Pairs whose keys are not yet known to be absent or present.
 #[derive(Debug, Default)]
 pub(crate) struct Undecided {
-    /// Their places in the batch.
+    /// Their positions in the batch.
     pub(crate) positions: Vec<usize>,
-    /// The refusal of a full table, if one stopped the batch.
+    /// The error of a full table, if one stopped the batch.
     pub(crate) full: Option<Error>,
 }
 
 impl Undecided {
-    /// The positions, or the refusal.
+    /// Returns the positions, or the error of a full table.
     fn unless_full(self) -> Result<Vec<usize>> {
         self.full.map_or(Ok(self.positions), Err)
     }
@@ -63,7 +63,7 @@ impl<L: TableLayout> Core<L>
 where
     Self: TableLookup,
 {
-    /// Puts each pair whose key is not there, in order, and returns the values of those that are.
+    /// Inserts each pair whose key is absent, in order, and returns the values of the keys that are present.
     pub(crate) fn get_or_insert_many(
         &self,
         pairs: &[(&[u8], &[u8])],
@@ -94,7 +94,7 @@ impl<L: TableLayout> Core<L> {
         found: &mut [Option<Value>],
         look_up: impl Fn(&[&[u8]]) -> Result<Vec<Option<Value>>>,
     ) -> Result<Undecided> {
-        // Of equal keys the later one notes first: it is never certain where the earlier one is not.
+        // Of equal keys the later one is noted first: it is never certain if the earlier one is not.
         let mut inserts: Vec<_> =
             positions.iter().rev().map(|at| self.insert_of(pairs, *at)).collect();
         inserts.reverse();
@@ -120,7 +120,7 @@ impl<L: TableLayout> Core<L> {
                     is_open[asked] = may.is_none();
                     may == Some(true)
                 });
-                // The last one that was asked about did not fit.
+                // The last pair that was checked did not fit.
                 is_open[asked] |= applied.is_err();
                 applied
             })

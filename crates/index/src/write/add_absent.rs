@@ -1,34 +1,34 @@
-//! Adds of keys that are not there, where updates add up: of several threads that add the same key, one does.
+//! Adds of absent keys in structures whose updates add up: if several threads add the same key, exactly one succeeds.
 //!
-//! As [tables do it](super::absent): a lookup without a lock, then an update under the partition's lock if the lookup's
-//! answer still stands there. Otherwise the key is looked up again.
+//! As [in tables](super::absent): a lookup without a lock, then an update under the partition's lock if the lookup's
+//! answer is still valid there. Otherwise the key is looked up again.
 
 use super::buffer::LogCodec;
 use super::update::Update;
 use super::{Core, LOCKED_MAX, Layout, PartitionState, by_partition};
 use crate::Result;
 
-/// A layout whose keys can be added where they are absent.
+/// A layout that can add keys if they are absent.
 pub(crate) trait AddsAbsent: Layout {
-    /// A key, and what is noted of its partition before the lookup.
+    /// A key, and the state of its partition noted before the lookup.
     type Noted;
 
-    /// Notes a key, and says which partition is its own.
+    /// Notes a key, and returns its partition.
     ///
     /// # Errors
     /// A key of the wrong width.
     fn note(core: &Core<Self>, key: &[u8]) -> Result<(usize, Self::Noted)>;
 
-    /// Which of these keys are there.
+    /// Returns which of these keys are present.
     ///
     /// # Errors
     /// A failed read, damage.
     fn are_there(core: &Core<Self>, keys: &[&[u8]]) -> Result<Vec<bool>>;
 
-    /// The update that adds a key.
+    /// Returns the update that adds a key.
     fn update<'n>(core: &Core<Self>, noted: &'n Self::Noted) -> Update<'n, Self>;
 
-    /// Refuses updates of a partition for which a full structure has no space.
+    /// Fails for updates of a partition that has no space left in a full structure.
     ///
     /// # Errors
     /// A structure that may not grow is full.
@@ -36,7 +36,7 @@ pub(crate) trait AddsAbsent: Layout {
         Ok(())
     }
 
-    /// Is a key, which was absent, absent for certain? `None` if it has to be looked up again.
+    /// Returns whether a key, which was absent, is certainly still absent. `None` if it must be looked up again.
     fn is_absent(
         core: &Core<Self>,
         noted: &Self::Noted,
@@ -45,7 +45,7 @@ pub(crate) trait AddsAbsent: Layout {
 }
 
 impl<L: AddsAbsent> Core<L> {
-    /// Adds one of each key that is not there, in order, acknowledges, and returns which these are.
+    /// Adds one occurrence of each absent key, in order, acknowledges them, and returns which these are.
     pub(crate) fn add_absent(&self, keys: &[&[u8]]) -> Result<Vec<bool>> {
         let mut is_new = vec![false; keys.len()];
         for (keys, is_new) in keys.chunks(LOCKED_MAX).zip(is_new.chunks_mut(LOCKED_MAX)) {
@@ -58,8 +58,8 @@ impl<L: AddsAbsent> Core<L> {
         Ok(is_new)
     }
 
-    /// Looks up the keys at these positions and adds those that are absent. Returns the positions of those that have to
-    /// be looked up again.
+    /// Looks up the keys at these positions and adds those that are absent. Returns the positions that must be looked
+    /// up again.
     fn add_where_absent(
         &self,
         keys: &[&[u8]],
@@ -67,7 +67,7 @@ impl<L: AddsAbsent> Core<L> {
         is_new: &mut [bool],
     ) -> Result<Vec<usize>> {
         let asked: Vec<_> = positions.iter().map(|position| keys[*position]).collect();
-        // Of equal keys the later one notes first: it is never certain where the earlier one is not.
+        // Of equal keys the later one is noted first: it is never certain if the earlier one is not.
         let noted = asked.iter().rev().map(|key| L::note(self, key));
         let mut noted = noted.collect::<Result<Vec<_>>>()?;
         noted.reverse();

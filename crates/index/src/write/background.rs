@@ -1,4 +1,4 @@
-//! Who flushes full buffers: the volume's background threads, or those who update.
+//! Flushing full buffers: by the volume's background threads, or by the updating threads.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::SeqCst;
@@ -9,8 +9,8 @@ use super::pool::Job;
 use super::{Core, Layout, WriteBuffer};
 use crate::{Error, Result};
 
-/// The panic guard of a running job. It marks the job as ended even after a panic, and then poisons the
-/// volume, so that nobody waits for a thread that is gone.
+/// The panic guard of a running job. It marks the job as ended even after a panic, and then poisons the volume, so that
+/// no thread waits for one that is gone.
 struct Running<'i, L: Layout> {
     core: &'i Core<L>,
     is_own: bool,
@@ -48,7 +48,7 @@ impl<L: Layout> BackgroundWork for Core<L> {
 }
 
 impl<L: Layout> Core<L> {
-    /// Does a job in the background, if one is due; returns whether it was.
+    /// Does one job that is due in the background; returns whether there was one.
     fn do_one_due(&self) -> bool {
         let Some(job) = self.work.next_in_background() else { return false };
         let _running = Running::new(self, &job);
@@ -62,19 +62,19 @@ impl<L: Layout> Core<L> {
         true
     }
 
-    /// What one does that waits for queued jobs: all of them without background threads, and one that is due on such a
-    /// thread. Returns whether there was any. The caller holds no lock.
+    /// Makes progress for a thread that waits for queued jobs: does all of them if there are no background threads, and
+    /// one that is due if the caller is such a thread. Returns whether there was any. The caller holds no lock.
     pub(crate) fn catch_up_or_help(&self) -> Result<bool> {
         if self.options.flush_threads == 0 || !is_background_thread() {
             return self.catch_up_now();
         }
         let has_helped = self.do_one_due();
-        // A job that came meanwhile was not due, because of this one. The caller may want no more of them.
+        // A job that arrived meanwhile was not due because of this one. The caller may not want more of them.
         self.work.ask_if_due();
         Ok(has_helped)
     }
 
-    /// Without background threads, does all queued jobs; returns whether there were any. The caller holds no
+    /// Does all queued jobs if there are no background threads; returns whether there were any. The caller holds no
     /// lock.
     pub(crate) fn catch_up_now(&self) -> Result<bool> {
         if self.options.flush_threads > 0 || self.volume.is_read_only() {
@@ -110,7 +110,7 @@ impl<L: Layout> Core<L> {
         }
     }
 
-    /// Writes the frozen buffers of a partition, oldest first; one thread at a time does so.
+    /// Writes the frozen buffers of a partition, oldest first. Only one thread at a time does so.
     pub(super) fn flush_frozen(
         &self,
         index: usize,
@@ -144,8 +144,8 @@ impl<L: Layout> Core<L> {
         Ok(())
     }
 
-    /// Frees what only updates need, as soon as the flushes in progress have ended: nothing will be inserted any
-    /// more. Its threads do so, or the caller if there are none.
+    /// Frees the memory that only updates need, once the flushes in progress have ended: no more inserts will follow.
+    /// Background threads do so, or the caller if there are none.
     pub(crate) fn retire(&self) {
         self.pool.retire();
         L::retire(self);
@@ -154,8 +154,7 @@ impl<L: Layout> Core<L> {
         let _ = self.catch_up_now();
     }
 
-    /// Asks the background for a checkpoint, or takes it if flushes or checkpoints have no thread of their
-    /// own.
+    /// Requests a checkpoint from the background, or takes it if neither flushes nor checkpoints have their own thread.
     pub(crate) fn ask_for_checkpoint(&self) -> Result<()> {
         if self.options.flush_threads == 0 || self.volume.threads() == Threads::Inline {
             return Ok(self.volume.checkpoint()?);
@@ -164,9 +163,9 @@ impl<L: Layout> Core<L> {
         Ok(())
     }
 
-    /// Gives a buffer whose entries are on flash back to the pool.
+    /// Returns a buffer whose entries are on flash to the pool.
     pub(crate) fn recycle(&self, buffer: Arc<L::Buffer>) {
-        // An iteration may still read the old one.
+        // An iteration may still be reading the old buffer.
         self.pool.give(Arc::into_inner(buffer).unwrap_or_else(|| self.layout.new_buffer()));
     }
 }

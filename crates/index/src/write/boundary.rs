@@ -1,9 +1,9 @@
-//! Boundaries: marks in the log that tell which updates a buffer or a snapshot holds.
+//! Boundaries: marks in the log that delimit the updates of a buffer or a snapshot.
 //!
-//! Where updates add up, a replay must apply each exactly once. A place in the log cannot say which: it names
-//! a block, and a buffer may end in the middle of one. So the end of each buffer is a record of its own,
-//! written under the lock that its updates take. A snapshot of a buffer has one too. The checkpoint names,
-//! for each partition, the last boundary whose updates are on flash.
+//! If updates add up, a replay must apply each exactly once. A position in the log cannot identify an update: it names
+//! a block, and a buffer may end in the middle of one. So the end of each buffer is a record of its own, written under
+//! the lock that its updates take. A snapshot of a buffer has one too. The checkpoint names, for each partition, the
+//! last boundary whose updates are on flash.
 
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -20,9 +20,9 @@ pub(crate) const BOUNDARY_BYTES: usize = 13;
 /// A boundary of a partition: updates before it are on flash.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Boundary {
-    /// Its number, smaller than those of later boundaries; 0 for one that is a place in the log.
+    /// Its number, smaller than those of later boundaries; 0 for a boundary that is only a position in the log.
     pub number: u64,
-    /// Where its block in the log begins, or the place itself.
+    /// The start of its block in the log, or the position itself.
     pub at: Lsn,
 }
 
@@ -31,7 +31,7 @@ pub(crate) struct Boundary {
 pub(crate) struct BoundaryRecord {
     pub number: u64,
     pub partition: u32,
-    /// Does the buffer end here? After a snapshot's boundary it goes on.
+    /// Whether the buffer ends here. After a snapshot's boundary it continues.
     pub ends_buffer: bool,
 }
 
@@ -44,7 +44,7 @@ impl BoundaryRecord {
         bytes
     }
 
-    /// Reads a record; `None` when the bytes are no boundary.
+    /// Reads a record; `None` if the bytes are not a boundary.
     pub(crate) fn decode(bytes: &[u8]) -> Option<Self> {
         let (&[kind @ (0 | 1)], true) = (bytes.get(12..)?, bytes.len() == BOUNDARY_BYTES) else {
             return None;
@@ -55,13 +55,13 @@ impl BoundaryRecord {
 }
 
 impl<L: Layout> Core<L> {
-    /// The boundary of a snapshot taken now; none while the log's space is left to updates. The caller holds the
-    /// partition's lock, as for [`log_boundary`](Self::log_boundary).
+    /// Returns the boundary of a snapshot taken now; `None` while the log's space is needed for updates. The caller
+    /// holds the partition's lock, as for [`log_boundary`](Self::log_boundary).
     ///
-    /// No update waits for this record, so it takes none of the space that updates have reserved, and leaves a block
-    /// beyond it: a checkpoint closes the block with the record, and the next checkpoint may come at once, again and
-    /// again. In a log that is too full for it, and of which nothing is reserved, the boundary is the end of the
-    /// current block, which is closed: the partition logged everything so far before that place.
+    /// No update waits for this record, so it takes none of the space that updates have reserved, and leaves one more
+    /// block free: a checkpoint closes the block with the record, and checkpoints may follow each other immediately. If
+    /// the log is too full for the record and nothing in it is reserved, the boundary is the end of the current block,
+    /// which is closed: everything that the partition has logged so far precedes that position.
     pub(crate) fn snapshot_boundary(&self, index: usize) -> Result<Option<Boundary>> {
         if !L::Buffer::ADDS_UP {
             return Ok(Some(Boundary::default()));
@@ -78,15 +78,15 @@ impl<L: Layout> Core<L> {
         }
     }
 
-    /// The end of the log's current block as a boundary.
+    /// Returns the end of the log's current block as a boundary.
     fn closed_block(&self) -> Result<Option<Boundary>> {
         let log = self.volume.log();
         log.sync()?;
         Ok(Some(Boundary { number: 0, at: log.next_lsn() }))
     }
 
-    /// Logs a boundary where updates add up. The caller holds the partition's lock, so that no update ends up
-    /// on the wrong side of it.
+    /// Logs a boundary if updates add up. The caller holds the partition's lock, so that every update is on the correct
+    /// side of it.
     pub(super) fn log_boundary(&self, index: usize, ends_buffer: bool) -> Result<Boundary> {
         if !L::Buffer::ADDS_UP {
             return Ok(Boundary::default());
@@ -103,8 +103,8 @@ impl<L: Layout> Core<L> {
         Ok(Boundary { number, at })
     }
 
-    /// Moves a partition's boundary to the log's end where that loses nothing, if the log has space for it. The
-    /// partition then no longer pins the log.
+    /// Moves a partition's boundary to the log's end if that loses nothing and the log has space for it. The partition
+    /// then no longer pins the log.
     pub(super) fn move_boundary(&self, index: usize, state: &mut PartitionState<L>) -> Result<()> {
         match (self.snapshot_boundary(index)?, &mut state.snapshot) {
             (None, _) => {}

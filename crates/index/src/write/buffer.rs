@@ -1,8 +1,7 @@
-//! The write buffer: what collects updates in RAM until it is full.
+//! The write buffer, which collects updates in RAM until it is full.
 //!
-//! Two traits say what the write path needs of one. [`WriteBuffer`] is the buffer itself, and [`LogCodec`]
-//! writes its updates to the log. [`SnapshotStore`](super::SnapshotStore) saves a buffer to flash before it
-//! is full.
+//! Two traits define what the write path needs of a buffer. [`WriteBuffer`] is the buffer itself, and [`LogCodec`]
+//! writes its updates to the log. [`SnapshotStore`](super::SnapshotStore) saves a buffer to flash before it is full.
 //!
 //! Tables collect entries in the store's cuckoo [`Buffer`](nandex_store::buffer::Buffer), where a newer
 //! update replaces an older one of the same key. The cascade filter collects fingerprints in a quotient
@@ -21,13 +20,13 @@ use crate::lookup::TableCache;
 pub(crate) trait WriteBuffer: Debug + Send + Sync + Sized + 'static {
     /// One update.
     type Update<'u>: Copy;
-    /// How updates are written to the log.
+    /// The encoding of its updates in the log.
     type Codec: LogCodec<Self>;
-    /// Saves it to flash before it is full.
+    /// The store that saves it to flash before it is full.
     type Snapshots: SnapshotStore<Self>;
 
-    /// Do updates add up? Then a replay must apply each exactly once, and the log has a record for the end of
-    /// each buffer. Where a later update replaces an earlier one, a replay may apply some twice.
+    /// Whether updates add up. Then a replay must apply each exactly once, and the log has a record for the end of each
+    /// buffer. If a later update replaces an earlier one instead, a replay may apply some twice.
     const ADDS_UP: bool;
 
     /// Applies updates in order, up to the first that does not fit or can never be applied, such as a count out of
@@ -37,16 +36,16 @@ pub(crate) trait WriteBuffer: Debug + Send + Sync + Sized + 'static {
     /// The first update can never be applied. Nothing has changed then.
     fn apply(&mut self, updates: &[Self::Update<'_>]) -> Result<usize>;
 
-    /// Takes an update however full the buffer is, and returns whether it removes something. Only for layouts
-    /// whose [policy](super::WritePolicy) forces removals.
+    /// Accepts an update however full the buffer is, and returns whether it removes something. Only for layouts whose
+    /// [policy](super::WritePolicy) forces removals.
     fn force(&mut self, _update: Self::Update<'_>) -> bool {
         unreachable!("a layout that forces removals has a buffer that takes them")
     }
 
-    /// Entries held.
+    /// The number of entries in the buffer.
     fn entries(&self) -> u64;
 
-    /// Makes the buffer count as full at that many entries at the latest.
+    /// Makes the buffer count as full at `entries_max` entries at the latest.
     fn limit(&mut self, entries_max: u64);
 
     /// Empties the buffer for reuse and lifts its limit.
@@ -55,13 +54,13 @@ pub(crate) trait WriteBuffer: Debug + Send + Sync + Sized + 'static {
     /// Tells the cache of a table that this buffer is about to leave RAM.
     fn leave(&self, _cache: &TableCache, _hasher: KeyHasher) {}
 
-    /// RAM it holds, in bytes.
+    /// The RAM that it takes, in bytes.
     fn ram_bytes(&self) -> u64;
 }
 
 /// Writes updates of a buffer to the log and reads them back.
 pub(crate) trait LogCodec<B: WriteBuffer>: Debug + Send + Sync {
-    /// Bytes that these updates take in the log, without the log's own overhead.
+    /// The bytes that these updates take in the log, without the log's own overhead.
     fn logged_bytes(&self, updates: &[B::Update<'_>]) -> u64;
 
     /// Appends updates of one partition to the log. `records` is the caller's scratch memory.
@@ -76,17 +75,17 @@ pub(crate) trait LogCodec<B: WriteBuffer>: Debug + Send + Sync {
         records: &mut Vec<u8>,
     ) -> Result<()>;
 
-    /// Reads an update and its partition back; `None` for bytes that are no update.
+    /// Reads an update and its partition; `None` for bytes that are not an update.
     fn decode<'b>(&self, bytes: &'b [u8]) -> Option<(usize, B::Update<'b>)>;
 
-    /// Reads an update that a flush has put back into a buffer, its partition, and the place in the log from which on a
-    /// replay finds the update's first record, too; `None` for other bytes.
+    /// Reads an update that a flush has put back into a buffer, its partition, and the position in the log from which a
+    /// replay also finds the update's first record; `None` for other bytes.
     fn decode_put_back<'b>(&self, _bytes: &'b [u8]) -> Option<(usize, Lsn, B::Update<'b>)> {
         None
     }
 
-    /// Reads the updates of an entry back and passes each on with its partition; false for bytes that are no update. An
-    /// entry has one update, unless it is of several partitions.
+    /// Reads the updates of a log entry and passes on each with its partition; returns false for bytes that are not an
+    /// update. An entry has one update, unless it spans several partitions.
     ///
     /// # Errors
     /// Those of `visit`, which ends the walk.

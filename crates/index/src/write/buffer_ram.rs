@@ -3,53 +3,54 @@
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 
-/// What all buffers of a structure take together, and the shape that they share.
+/// The total of all buffers of a structure, and the shape that they share.
 #[derive(Debug)]
 pub(crate) struct BufferRam<S> {
     pub(crate) shape: S,
     bytes: AtomicU64,
     bytes_max: u64,
     entries: AtomicU64,
-    /// Are buffers filled from a log? Then no limit holds: they take what they took before a crash.
+    /// Whether buffers are being filled from a log. Then no limit applies: they take what they took before a crash.
     is_recovering: AtomicBool,
 }
 
 impl<S> BufferRam<S> {
-    /// For buffers of this shape, which may take `bytes_max` bytes together once the structure has recovered.
+    /// Creates the totals for buffers of this shape, which may take `bytes_max` bytes together once the structure has
+    /// recovered.
     pub(crate) fn new(shape: S, bytes_max: u64) -> Self {
         let (bytes, entries) = (AtomicU64::new(0), AtomicU64::new(0));
         Self { shape, bytes, bytes_max, entries, is_recovering: AtomicBool::new(true) }
     }
 
-    /// Entries in all buffers.
+    /// The entries in all buffers.
     pub(crate) fn entries(&self) -> u64 {
         self.entries.load(Relaxed)
     }
 
-    /// RAM of all buffers in bytes.
+    /// The RAM of all buffers in bytes.
     #[cfg(test)]
     pub(crate) fn bytes(&self) -> u64 {
         self.bytes.load(Relaxed)
     }
 
-    /// Ends recovery; the limit holds from now on.
+    /// Ends recovery; the limit applies from now on.
     pub(crate) fn recovered(&self) {
         self.is_recovering.store(false, Relaxed);
     }
 
-    /// Are buffers filled from a log?
+    /// Returns whether buffers are being filled from a log.
     pub(crate) fn is_recovering(&self) -> bool {
         self.is_recovering.load(Relaxed)
     }
 
-    /// May a buffer take that many bytes more?
+    /// Returns whether a buffer may take `bytes` more.
     pub(crate) fn may_take(&self, bytes: u64) -> bool {
         self.is_recovering() || self.bytes.load(Relaxed) + bytes <= self.bytes_max
     }
 
-    /// Notes what a buffer takes, bytes and entries, and took before.
+    /// Notes the bytes and entries of a buffer, before and after a change.
     pub(crate) fn note(&self, before: (u64, u64), now: (u64, u64)) {
-        // Every amount that is subtracted was added before, so the sums are right after each step.
+        // Every amount that is subtracted was added before, so the sums are correct after each step.
         if before.0 != now.0 {
             self.bytes.fetch_add(now.0.wrapping_sub(before.0), Relaxed);
         }

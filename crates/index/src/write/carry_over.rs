@@ -1,4 +1,4 @@
-//! The carry-over of a flushed buffer: its stash, and what the layout could not take.
+//! The carry-over of a flushed buffer: its stash, and the entries that the layout could not take.
 
 use std::sync::atomic::Ordering::Acquire;
 
@@ -12,27 +12,27 @@ use super::{Core, Frozen, Layout, PartitionState, TableLayout, WriteBuffer};
 use crate::Result;
 
 impl<L: Layout> Core<L> {
-    /// Limits the active buffer so that it has space for the carry-over of the buffers that are being written.
+    /// Limits the active buffer so that it has space for the carry-over of the buffers being written.
     pub(crate) fn limit_active(&self, state: &mut PartitionState<L>) {
         let limit = self.shape.buffer_entries_max.saturating_sub(self.carry_over_kept(state));
         state.active.limit(limit);
     }
 
-    /// Is the active buffer full only because it keeps space for a carry-over? Then updates wait for the flush:
-    /// to flush it now would fill flash with buffers that are not full.
+    /// Returns whether the active buffer is full only because it reserves space for a carry-over. Then updates wait for
+    /// the flush: flushing the buffer now would fill flash with buffers that are not full.
     pub(super) fn awaits_carry_over(&self, state: &PartitionState<L>) -> bool {
         let kept = self.carry_over_kept(state);
         kept > 0 && state.active.entries() + kept >= self.shape.buffer_entries_max
     }
 
-    /// The most entries that the buffers being written carry over, if the active one keeps space for them.
+    /// Returns the most entries that the buffers being written carry over, if the active one reserves space for them.
     fn carry_over_kept(&self, state: &PartitionState<L>) -> u64 {
         state.frozen.iter().map(|it| self.layout.carry_over_kept(state, it)).sum()
     }
 }
 
 impl<L: TableLayout> Core<L> {
-    /// Puts entries of a flushed buffer into the active one, unless RAM has a newer version of their key. The
+    /// Puts entries of a flushed buffer back into the active one, unless RAM has a newer version of their key. The
     /// caller holds the lock under which the buffer left the partition.
     pub(crate) fn carry_over<'e>(
         &self,
@@ -49,9 +49,8 @@ impl<L: TableLayout> Core<L> {
             && frozen.snapshot.is_some()
             && is_on(Barrier::CarryOverKeepsSnapshot)
         {
-            // Without logging, only the snapshot has these entries for good. This also holds for those that
-            // are not put back, because their newer version may be in RAM alone. The next flush saves the
-            // buffer again.
+            // Without logging, only the snapshot has these entries durably. This also holds for those that are not put
+            // back, because their newer version may be in RAM alone. The next flush saves the buffer again.
             state.snapshot = state.snapshot.take().or_else(|| frozen.snapshot.clone());
             state.updates += 1;
         }
@@ -60,8 +59,8 @@ impl<L: TableLayout> Core<L> {
         entries.try_for_each(|entry| self.put_back((index, space.as_ref()), state, entry, frozen))
     }
 
-    /// Drops these entries from the cache, which was told of them when their buffer was about to leave RAM. They are in
-    /// a buffer again and not on flash, so a removal may leave no trace of them, and the cache would still have them.
+    /// Drops these entries from the cache, which recorded them when their buffer was about to leave RAM. They are in a
+    /// buffer again and not on flash, so a removal may leave no trace of them, and the cache would still have them.
     fn uncache_entries(&self, entries: &[Entry<'_>]) {
         let Some(cache) = self.lookups.cache.get().filter(|it| !it.entries.is_unused()) else {
             return;
@@ -72,8 +71,8 @@ impl<L: TableLayout> Core<L> {
         }
     }
 
-    /// Log space for that many entries, unless others have reserved it. None during a replay: a record logged
-    /// then would come after updates that are not replayed yet.
+    /// Reserves log space for `count` entries, unless others have reserved it. Reserves none during a replay: a record
+    /// logged then would come after updates that are not replayed yet.
     fn space_to_log(&self, count: usize) -> Option<Reservation<'_>> {
         let entry_bytes = self.codec.entry_bytes() + LOG_BACK_BYTES;
         let bytes = if self.logs() { count * entry_bytes } else { 0 };
@@ -94,8 +93,8 @@ impl<L: TableLayout> Core<L> {
         }
         state.updates += 1;
         if space.is_none() || self.log_put_back(state, entry, frozen).is_err() {
-            // The entry's old place in the log, or its snapshot, is kept instead. The snapshot may have older
-            // versions of what is on flash by then, so all that came after it is replayed too: until the next
+            // The entry's old position in the log, or its snapshot, is kept instead. By then the snapshot may have
+            // older versions of what is on flash, so everything that followed it is replayed too, until the next
             // checkpoint, which saves the buffer.
             state.since = state.tail().into_iter().chain(frozen.since).min();
             state.snapshot = state.snapshot.take().or_else(|| frozen.snapshot.clone());
@@ -105,8 +104,9 @@ impl<L: TableLayout> Core<L> {
         Ok(())
     }
 
-    /// Logs an entry that was put back, with the place of its buffer: a replay that begins there finds the entry's
-    /// first record, too. To apply both would put the key on flash twice, and a table that refuses would have no space.
+    /// Logs an entry that was put back, with the log position of its buffer: a replay that begins there also finds the
+    /// entry's first record. Applying both would put the key on flash twice, and a table that rejects inserts would
+    /// have no space.
     fn log_put_back(
         &self,
         state: &mut PartitionState<L>,
@@ -116,7 +116,7 @@ impl<L: TableLayout> Core<L> {
         if !self.logs() {
             return Ok(());
         }
-        // What a snapshot of the buffer has may have been logged before the buffer's place.
+        // A snapshot of the buffer may have updates that were logged before the buffer's position.
         let before = u64::from(frozen.snapshot.is_some());
         let place = frozen.since.map_or(Lsn(0), |since| Lsn(since.0.saturating_sub(before)));
         self.note_since(state);

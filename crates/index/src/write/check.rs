@@ -18,7 +18,7 @@ use crate::check::{CheckProgress, OnProgress};
 /// A table's buffers as its catalog entry and the moves in the log describe them.
 pub(crate) struct Buffers<'a> {
     pub name: &'a str,
-    /// What the structure calls a partition.
+    /// The structure's name for a partition.
     pub noun: &'static str,
     pub shape: TableShape,
     pub hasher: KeyHasher,
@@ -27,16 +27,16 @@ pub(crate) struct Buffers<'a> {
     pub entry: &'a CatalogEntry,
 }
 
-/// Whose pages are checked.
+/// The location whose pages are checked.
 #[derive(Clone, Copy)]
 pub(crate) struct Place<'a> {
     pub subject: Subject<'a>,
     pub partition: usize,
-    /// Does the filter of these pages hold a key? `None` without a filter, or with a damaged one.
+    /// Tests whether the filter of these pages has a key. `None` without a filter, or with a damaged one.
     pub filter: Option<&'a dyn Fn(KeyHash) -> bool>,
 }
 
-/// Notes an error at its own page, if it has one.
+/// Notes an error at its own page, if it names one.
 pub(crate) fn note(checker: &mut Checker, subject: Subject<'_>, page: PageId, error: &Error) {
     match error {
         Error::Store(error) => checker.note_error(subject, page, error),
@@ -45,8 +45,8 @@ pub(crate) fn note(checker: &mut Checker, subject: Subject<'_>, page: PageId, er
 }
 
 impl Buffers<'_> {
-    /// Checks every entry of a sealed page and returns their number. `index` is the page's place in its
-    /// buffer. Notes the first flaw, and how many there are.
+    /// Checks every entry of a sealed page and returns their number. `index` is the page's index in its buffer. Notes
+    /// the first flaw, and the number of flaws.
     pub(crate) fn entry_page(
         &self,
         checker: &mut Checker,
@@ -71,7 +71,7 @@ impl Buffers<'_> {
         entries
     }
 
-    /// Why a lookup of this entry's key would not find this entry.
+    /// Returns why a lookup of this entry's key would miss the entry.
     fn flaw(
         &self,
         place: Place<'_>,
@@ -85,7 +85,7 @@ impl Buffers<'_> {
             return Some(format!("its key belongs to {} {partition}", self.noun));
         }
         let pages = self.shape.buffer_pages as usize;
-        // A snapshot's pages after the buffer's own hold its stash, which has no buckets.
+        // A snapshot's pages beyond the buffer's own hold its stash, which has no buckets.
         if index < pages as u64 {
             let own = page_of(hash, pages) as u64;
             if own != index {
@@ -101,7 +101,7 @@ impl Buffers<'_> {
         place.filter.is_some_and(misses).then(|| "the filter does not hold its key".into())
     }
 
-    /// The snapshots that an opening would load.
+    /// Checks the snapshots that an opening would load.
     pub(crate) fn snapshots(&self, checker: &mut Checker) {
         let subject = Subject { structure: Some(self.name), what: "snapshot" };
         let partitions = &self.state.partitions;
@@ -110,7 +110,7 @@ impl Buffers<'_> {
             let message = format!("expected {expected} {}s, found {found}", self.noun);
             return checker.note(subject, self.places.place(0, 0), message);
         }
-        // A place in the log is the start of a block. A state of another layout fails here.
+        // A log position is the start of a block. A state of another layout fails here.
         let tails = partitions.iter().map(|record| record.tail);
         if let Some(tail) = tails.into_iter().find(|tail| tail.0 % PAGE_BYTES as u64 != 0) {
             checker.note(subject, self.places.place(0, 0), format!("its log begins at {tail}"));
@@ -131,7 +131,7 @@ impl Buffers<'_> {
         });
     }
 
-    /// No snapshot that the checkpoint refers to is newer than it.
+    /// Checks that no snapshot that the checkpoint refers to is newer than the checkpoint.
     pub(crate) fn snapshot_generations(&self, checker: &mut Checker) {
         let next = self.state.next_generation;
         for (partition, record) in self.state.partitions.iter().enumerate() {
@@ -144,8 +144,7 @@ impl Buffers<'_> {
         }
     }
 
-    /// The log entries that an opening would replay: puts, removes, and those that the layout knows as its
-    /// own.
+    /// Checks the log entries that an opening would replay: puts, removes, and entries of the layout's own.
     pub(crate) fn log(
         &self,
         checker: &mut Checker,
@@ -161,8 +160,8 @@ impl Buffers<'_> {
     }
 }
 
-/// Checks the log entries that an opening of this structure would replay: notes each that is not known, by what was
-/// expected of it.
+/// Checks the log entries that an opening of this structure would replay, and notes each unknown one with what was
+/// expected.
 pub(crate) fn check_log(
     checker: &mut Checker,
     contents: &Contents,
@@ -186,7 +185,8 @@ pub(crate) fn check_log(
     }
 }
 
-/// Checks one part of a structure after the other, and tells the progress. A part has as many pages as `pages_of` says.
+/// Checks the parts of a structure one after the other, and reports the progress. A part has as many pages as
+/// `pages_of` says.
 pub(crate) fn check_each<P>(
     structure: &str,
     parts: &[P],
@@ -204,11 +204,11 @@ pub(crate) fn check_each<P>(
     progress(CheckProgress { structure, pages_done, pages });
 }
 
-/// Checks what a page holds, by its number and its index, and returns how many entries that is.
+/// Checks the contents of a page, given its number and its index, and returns the number of its entries.
 pub(crate) type EntriesOf<'e> = dyn FnMut(&mut Checker, (PageId, u64), Page<'_>) -> u64 + 'e;
 
-/// Proves some pages that are one behind the other, and has `entries_of` check each. Counts the
-/// entries, and notes if whole pages have others than `expected`.
+/// Verifies consecutive pages, and passes each to `entries_of`. Counts the entries, and notes if whole pages have a
+/// different number than `expected`.
 pub(crate) fn check_entries(
     checker: &mut Checker,
     subject: Subject<'_>,
@@ -227,7 +227,7 @@ pub(crate) fn check_entries(
     checker.count_entries(subject.structure.unwrap_or_default(), entries);
 }
 
-/// Notes that something was written, by its number, after what the checkpoint knows.
+/// Notes if something has a higher number than the checkpoint knows, which means it was written later.
 pub(crate) fn check_number(
     checker: &mut Checker,
     subject: Subject<'_>,
@@ -239,7 +239,7 @@ pub(crate) fn check_number(
     }
 }
 
-/// Proves the pages after the one that ended a read of them from front to back; all but the first if it is not known.
+/// Verifies the pages after the one that ended a sequential read of them; all but the first if that page is unknown.
 pub(crate) fn prove_rest(
     checker: &mut Checker,
     subject: Subject<'_>,
@@ -256,7 +256,7 @@ pub(crate) fn prove_rest(
     checker.pages(subject, run, &|index| label(first + index), &mut |_, _, _| {});
 }
 
-/// Notes the first flaw of a page, and how many there are.
+/// Notes the first flaw of a page, and the number of flaws.
 pub(crate) fn note_flaws(
     checker: &mut Checker,
     subject: Subject<'_>,
@@ -272,7 +272,7 @@ pub(crate) fn note_flaws(
     }
 }
 
-/// Gives each log entry that an opening of this structure would replay, oldest first.
+/// Visits each log entry that an opening of this structure would replay, oldest first.
 ///
 /// # Errors
 /// A failed read.

@@ -1,4 +1,4 @@
-//! What a structure's handle, its threads and the volume's checkpoints share.
+//! The state that a structure's handle, its threads and the volume's checkpoints share.
 
 use std::fmt::Debug;
 use std::sync::Mutex;
@@ -23,23 +23,23 @@ pub(crate) struct WriteShape {
     pub partitions: u32,
     /// Buffers in addition to one per partition.
     pub spare_buffers: u32,
-    /// Entries at which a buffer counts as full.
+    /// The number of entries at which a buffer counts as full.
     pub buffer_entries_max: u64,
     pub stagger: Stagger,
 }
 
-/// The fill at which each partition's first buffer is flushed. Hashing fills all partitions alike: without
-/// this all would be full at once, again and again.
+/// The fill at which each partition's first buffer is flushed. Hashing fills all partitions alike: without staggering
+/// all would be full at once, again and again.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Stagger {
-    /// Each when it is full.
+    /// Each is flushed when it is full.
     Off,
-    /// At numbers of entries that are spread evenly over the partitions.
+    /// Each is flushed at a number of entries; these numbers are spread evenly over the partitions.
     Between { least: u64, most: u64 },
 }
 
 impl WriteShape {
-    /// Entries at which the first buffer of partition `index` is full.
+    /// Returns the number of entries at which the first buffer of partition `index` is full.
     pub(super) fn first_limit(&self, index: usize) -> u64 {
         match self.stagger {
             Stagger::Off => self.buffer_entries_max,
@@ -54,11 +54,11 @@ impl WriteShape {
 /// Options chosen at each opening.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Options {
-    /// Threads that write full buffers; with 0 the updating thread does.
+    /// The threads that write full buffers; with 0 the updating thread does.
     pub flush_threads: usize,
 }
 
-/// What a structure's handle, its threads and the volume's checkpoints share.
+/// The state that a structure's handle, its threads and the volume's checkpoints share.
 pub(crate) struct Core<L: Layout> {
     pub(crate) volume: Volume,
     pub(crate) id: StructureId,
@@ -78,13 +78,13 @@ pub(crate) struct Core<L: Layout> {
     pub(crate) scratches: ScratchPool<L::Scratch>,
     /// The number of the next boundary in the log.
     pub(super) next_boundary: AtomicU64,
-    /// The log's place that recovery has reached; after recovery, past every place.
+    /// The log position that recovery has reached; after recovery, past every position.
     pub(super) replayed: AtomicU64,
-    /// May what is on flash have changed since the last capture? Set after each change.
+    /// Whether the data on flash may have changed since the last capture. Set after each change.
     pub(crate) moved: AtomicBool,
-    /// Was the whole log replayed?
+    /// Whether the whole log was replayed.
     pub(crate) ready: AtomicBool,
-    /// One `flush_all` at a time.
+    /// Serializes `flush_all`.
     pub(super) flush_lock: Mutex<()>,
 }
 
@@ -97,13 +97,13 @@ impl<L: Layout> Debug for Core<L> {
 }
 
 impl<L: Layout> Core<L> {
-    /// Are updates logged? Without durability only if the layout asks for it.
+    /// Returns whether updates are logged. Without durability only if the layout asks for it.
     pub(crate) fn logs(&self) -> bool {
         self.volume.durability() != Durability::Never || self.policy.logs_always
     }
 
-    /// The log's place before which this structure has applied everything: the log's end, or during recovery
-    /// where the replay reads.
+    /// Returns the log position before which this structure has applied everything: the log's end, or during recovery
+    /// the position of the replay.
     pub(super) fn log_now(&self) -> Lsn {
         let replayed = self.replayed.load(std::sync::atomic::Ordering::Acquire);
         self.volume.log().next_lsn().min(Lsn(replayed))

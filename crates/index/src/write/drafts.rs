@@ -1,4 +1,4 @@
-//! Drafts of a shadow: taking the next one, and what publishing it needs.
+//! Drafts of a shadow: beginning one, and publishing it.
 
 use std::time::Duration;
 
@@ -7,11 +7,11 @@ use nandex_store::shadow::{Draft, Journal, Shadow};
 use super::{Core, Layout};
 use crate::Result;
 
-/// The longest wait for a free block before the caller looks again.
+/// The longest wait for a free block before the caller checks again.
 const SPACE_WAIT: Duration = Duration::from_millis(20);
 
 impl<L: Layout> Core<L> {
-    /// Takes a free block of a shadow for the next version of a logical one; waits until there is one.
+    /// Takes a free block of a shadow for the next version of a logical block; waits until there is one.
     pub(crate) fn begin_draft(&self, shadow: &Shadow, logical: u32) -> Result<Draft> {
         loop {
             self.volume.poison().check()?;
@@ -25,7 +25,7 @@ impl<L: Layout> Core<L> {
         }
     }
 
-    /// What publishes drafts, with these bytes before their map updates in the log.
+    /// Returns what publishing drafts needs, with these bytes before their map updates in the log.
     pub(crate) fn journal<'j>(&'j self, prefix: &'j [u8]) -> Journal<'j> {
         Journal {
             device: &**self.volume.device(),

@@ -1,7 +1,7 @@
-//! The bytes that the write path shares, encoded and decoded; no I/O, and no panic on any input.
+//! The on-flash encoding that the write path shares; no I/O, and no panic on any input.
 //!
-//! This is a table's log entries, and the part of the checkpoint's state that says where the buffers'
-//! snapshots are and which part of the log each partition still needs. docs/format.md draws both.
+//! It comprises a table's log entries, and the part of the checkpoint's state that locates the buffers' snapshots and
+//! the part of the log that each partition still needs. docs/format.md draws both.
 
 use nandex_device::PAGE_BYTES;
 use nandex_store::Lsn;
@@ -12,21 +12,21 @@ use super::WriteBuffer;
 use super::new_keys::NewKeys;
 use crate::Result;
 
-/// Bytes that a log entry adds to its key and value: the first one.
-/// [`written_bytes`](nandex_store::log::format::written_bytes) tells what the log itself adds.
+/// The bytes that a log entry adds to its key and value: the first one.
+/// [`written_bytes`](nandex_store::log::format::written_bytes) returns what the log itself adds.
 pub(crate) const LOG_ENTRY_EXTRA_BYTES: usize = 1;
 
-/// First byte of a log entry that puts a key and value.
+/// The first byte of a log entry that puts a key and value.
 pub(crate) const LOG_PUT: u8 = 1;
-/// First byte of a log entry that removes a key.
+/// The first byte of a log entry that removes a key.
 pub(crate) const LOG_REMOVE: u8 = 2;
-/// First byte of a log entry that says that a buffer has moved to flash.
+/// The first byte of a log entry that says that a buffer has moved to flash.
 const LOG_MOVED: u8 = 3;
-/// First byte of a log entry that puts a key and value back: the flush of their buffer has carried them over.
+/// The first byte of a log entry that puts a key and value back, because the flush of their buffer carried them over.
 pub(crate) const LOG_PUT_BACK: u8 = 4;
-/// First byte of a log entry that puts a removal back.
+/// The first byte of a log entry that puts a removal back.
 pub(crate) const LOG_REMOVE_BACK: u8 = 5;
-/// Bytes that a log entry which puts back has between its first byte and the key: the buffer's place.
+/// The bytes between the first byte and the key of a log entry that puts an entry back: the buffer's log position.
 pub(crate) const LOG_BACK_BYTES: usize = 8;
 
 /// Appends the log entry that puts this key and value.
@@ -38,7 +38,7 @@ pub(crate) fn encode_log_put(out: &mut Vec<u8>, key: &[u8], value: &[u8]) {
 
 /// Reads a log entry: its first byte, the key, and the value unless it removes.
 ///
-/// Returns nothing when the bytes are no entry of this layout.
+/// Returns `None` if the bytes are not an entry of this layout.
 #[must_use]
 pub fn decode_log_entry(bytes: &[u8], layout: EntryLayout) -> Option<Entry<'_>> {
     let (&tag, rest) = bytes.split_first()?;
@@ -52,8 +52,8 @@ pub fn decode_log_entry(bytes: &[u8], layout: EntryLayout) -> Option<Entry<'_>> 
     }
 }
 
-/// Reads a log entry that puts back what a flush has carried over. Next to the entry it gives the place in the log from
-/// which on a replay finds its first update, too.
+/// Reads a log entry that puts back a carried-over entry. Also returns the position in the log from which a replay
+/// finds the entry's first update.
 #[must_use]
 pub fn decode_put_back(bytes: &[u8], layout: EntryLayout) -> Option<(Lsn, Entry<'_>)> {
     let (&tag, rest) = bytes.split_first()?;
@@ -67,22 +67,22 @@ pub fn decode_put_back(bytes: &[u8], layout: EntryLayout) -> Option<(Lsn, Entry<
     Some((Lsn(u64::from_le_bytes(*place)), Entry { state, key, value }))
 }
 
-/// Says that a partition's oldest buffer has moved to flash, and what recovery still needs.
+/// A record that a partition's oldest buffer has moved to flash, and what recovery still needs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Moved {
-    /// Whose buffer.
+    /// The buffer's partition.
     pub partition: u32,
-    /// Where the partition's part of the log begins from now on.
+    /// The position from which the partition still needs the log.
     pub tail: Lsn,
     /// The snapshot that the partition still needs.
     pub snapshot: Option<PageSnapshotRef>,
 }
 
-/// Bytes of a move before the layout's own: tag, partition, tail, snapshot's place and generation.
+/// The bytes of a move before the layout's own: tag, partition, tail, the snapshot's place and generation.
 const MOVED_BYTES: usize = 1 + 4 + 8 + 1 + 8;
 
 impl Moved {
-    /// The log entry's part that is the same for all layouts; the layout's own bytes follow it.
+    /// Encodes the log entry's part that is common to all layouts; the layout's own bytes follow it.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(MOVED_BYTES);
@@ -95,7 +95,7 @@ impl Moved {
         out
     }
 
-    /// Reads a log entry and returns the layout's own bytes too; nothing when it is no move.
+    /// Reads a log entry, and also returns the layout's own bytes; `None` if it is not a move.
     #[must_use]
     pub fn decode(bytes: &[u8]) -> Option<(Self, &[u8])> {
         let (head, own) = bytes.split_at_checked(MOVED_BYTES)?;
@@ -112,17 +112,17 @@ impl Moved {
     }
 }
 
-/// Where the snapshot of a table's buffer is.
+/// The location of the snapshot of a table's buffer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PageSnapshotRef {
-    /// Which of the partition's two places.
+    /// The partition's place for snapshots, one of two.
     pub slot: u8,
     /// The generation on its pages.
     pub generation: u64,
 }
 
 impl PageSnapshotRef {
-    /// Reads a reference, or its absence, from bytes that may be anything.
+    /// Reads a reference, or its absence, from untrusted bytes.
     ///
     /// # Errors
     /// Corruption, reported by the reader.
@@ -135,28 +135,28 @@ impl PageSnapshotRef {
     }
 }
 
-/// What the checkpoint keeps of a partition's buffers.
+/// The state of a partition's buffers in the checkpoint.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct PartitionRecord<R> {
-    /// The oldest place of the log that is still needed. Replaying records before it would fill buffers, and
-    /// then flash, a second time.
+    /// The oldest position of the log that is still needed. Replaying records before it would fill buffers, and then
+    /// flash, a second time.
     pub tail: Lsn,
-    /// Where updates add up, the last boundary whose updates are on flash; otherwise 0, and not in the bytes.
+    /// If updates add up, the last boundary whose updates are on flash; otherwise 0, and not encoded.
     pub boundary: u64,
     /// Its snapshot.
     pub snapshot: Option<R>,
 }
 
-/// What a structure has dropped over its whole life.
+/// The numbers of entries that a structure has dropped over its whole life.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct LifeCounts {
     /// Entries dropped by the eviction policy.
     pub evicted: u64,
-    /// Those that the policy wanted to keep.
+    /// The entries among them that the policy wanted to keep.
     pub forced_evictions: u64,
 }
 
-/// The first of the counts' bytes.
+/// The version of the encoded counts, their first byte.
 const LIFE_VERSION: u8 = 1;
 
 impl LifeCounts {
@@ -166,7 +166,7 @@ impl LifeCounts {
         out.extend_from_slice(&self.forced_evictions.to_le_bytes());
     }
 
-    /// Reads counts. A state of earlier versions ends before them, and then they are 0.
+    /// Reads counts. A state of an earlier version ends before them; then they are 0.
     fn decode(reader: &mut Reader<'_>) -> Result<Self> {
         if reader.left() == 0 {
             return Ok(Self::default());
@@ -183,9 +183,9 @@ impl LifeCounts {
 pub struct WriteState<R> {
     /// The generation of the next snapshot.
     pub next_generation: u64,
-    /// Each partition's.
+    /// The records of all partitions.
     pub partitions: Vec<PartitionRecord<R>>,
-    /// What was dropped until the checkpoint.
+    /// The entries dropped up to the checkpoint.
     pub life: LifeCounts,
     /// The share of new keys among the entries of recent merges.
     pub new_keys: NewKeys,
@@ -222,7 +222,7 @@ impl<R> WriteState<R> {
         self.new_keys.encode(out);
     }
 
-    /// Reads a state from bytes that may be anything.
+    /// Reads a state from untrusted bytes.
     ///
     /// # Errors
     /// Corruption, reported by the reader.
@@ -247,7 +247,7 @@ impl<R> WriteState<R> {
     }
 }
 
-/// Do updates add up, so that the state names boundaries?
+/// Whether updates add up, so that the state names boundaries.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum AddsUp {
     Yes,
@@ -261,7 +261,7 @@ impl AddsUp {
 }
 
 impl WriteState<PageSnapshotRef> {
-    /// Reads a table's state from bytes that may be anything.
+    /// Reads a table's state from untrusted bytes.
     ///
     /// # Errors
     /// Corruption, reported by the reader.
@@ -298,7 +298,7 @@ mod tests {
                 WriteState::decode_with(adds_up, &mut reader, snapshot)
             };
             assert_eq!(decode(&bytes).unwrap(), state);
-            // As earlier versions wrote it, cut in the middle, and of a later version.
+            // The encodings of an earlier version, a truncated one, and a later version.
             let counts_at = bytes.len() - 17;
             let life = LifeCounts::default();
             assert_eq!(decode(&bytes[..counts_at]).unwrap(), WriteState { life, ..state });

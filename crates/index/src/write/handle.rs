@@ -1,4 +1,4 @@
-//! A structure's handle: it saves what is buffered when it is dropped, and ends its work in the background.
+//! A structure's handle, which saves what is buffered when it is dropped, and ends the background work.
 #![expect(private_bounds, reason = "only this crate implements the seams of the engine")]
 
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use crate::Result;
 /// An open structure of a volume.
 ///
 /// Lookups and updates are cheap from any number of threads. Dropping it saves what is buffered, so that the next
-/// opening finds it, and ends its work in the background.
+/// opening finds it, and ends its background work.
 #[derive(Debug)]
 pub struct Handle<L: Checkpoints> {
     pub(crate) core: Arc<Core<L>>,
@@ -20,7 +20,7 @@ pub struct Handle<L: Checkpoints> {
 }
 
 impl<L: Checkpoints> Handle<L> {
-    /// Saves what is buffered and ends its work in the background; the second time it does nothing.
+    /// Saves what is buffered and ends the background work. Does nothing the second time.
     pub(crate) fn shut_down(&mut self) -> Result<()> {
         if std::mem::replace(&mut self.closed, true) {
             return Ok(());
@@ -30,7 +30,7 @@ impl<L: Checkpoints> Handle<L> {
         if saved.is_ok() && self.core.ready.load(Acquire) {
             saved = self.save_the_rest();
         }
-        // A checkpoint that still holds the table keeps the volume, and its file, open.
+        // A checkpoint that still holds the table would keep the volume, and its file, open.
         let core = &self.core;
         let is_whole = || {
             saved.is_ok()
@@ -43,7 +43,7 @@ impl<L: Checkpoints> Handle<L> {
         saved
     }
 
-    /// Saves what the threads have moved after the last checkpoint, and what helps the next opening.
+    /// Saves what the threads have moved since the last checkpoint, and what speeds up the next opening.
     fn save_the_rest(&self) -> Result<()> {
         let core = &self.core;
         L::closing(core)?;
@@ -53,7 +53,7 @@ impl<L: Checkpoints> Handle<L> {
 
 impl<L: Checkpoints> Drop for Handle<L> {
     fn drop(&mut self) {
-        // Nobody can receive this error; what was acknowledged as durable is in the log.
+        // This error cannot be returned; what was acknowledged as durable is in the log.
         let _ = self.shut_down();
     }
 }

@@ -1,8 +1,8 @@
-//! The write path: what every structure does between an update and its own layout on flash.
+//! The write path: the steps between an update and a structure's layout on flash, common to all structures.
 //!
-//! Keys are spread over partitions by their hash. Each partition collects updates in a write buffer in RAM
-//! and in the write-ahead log. A full buffer is frozen and handed to the structure's [`Layout`], which puts
-//! it on flash in its own way. Everything up to there, crash safety included, is the same for all structures.
+//! Keys are spread over partitions by their hash. Each partition collects updates in a write buffer in RAM and in the
+//! write-ahead log. A full buffer is frozen and handed to the structure's [`Layout`], which puts it on flash in its own
+//! way. Everything before that, including crash safety, is the same for all structures.
 //!
 //! ```text
 //!   updates                  partition 0             partition 1
@@ -15,21 +15,21 @@
 //!                          L::flush: an incarnation, a slicetable, a run, ...
 //! ```
 //!
-//! Two things vary. A [`WriteBuffer`] is what collects: entries that replace one another, or counts that add up.
-//! A [`Layout`] is what a full buffer becomes.
+//! Two parts vary. A [`WriteBuffer`] collects updates: entries that replace one another, or counts that add up. A
+//! [`Layout`] writes a full buffer to flash.
 //!
 //! Invariants
-//! 1. A key's newest version is in the active buffer of its partition, else in the newest frozen buffer that
-//!    has it, else below, where the layout finds it. Where updates add up, the sum over all of these counts.
-//! 2. A frozen buffer leaves RAM in the moment, under the partition's lock, in which the layout's level has
-//!    its entries on flash.
-//! 3. Every logged update is in the layout's pages, in a snapshot, or at or after the log tail that the
-//!    next checkpoint will hold. Where updates add up it is in exactly one of them: the log has a boundary at the
-//!    end of each buffer and at each snapshot, and the checkpoint names the last one whose updates it covers.
+//! 1. A key's newest version is in the active buffer of its partition, else in the newest frozen buffer that has it,
+//!    else below, where the layout finds it. If updates add up, the sum over all of these counts.
+//! 2. A frozen buffer leaves RAM at the moment, under the partition's lock, at which the layout's level has its entries
+//!    on flash.
+//! 3. Every logged update is in the layout's pages, in a snapshot, or at or after the log tail that the next checkpoint
+//!    will have. If updates add up it is in exactly one of them: the log has a boundary at the end of each buffer and
+//!    at each snapshot, and the checkpoint names the last one whose updates it covers.
 //! 4. What a partition has on flash changes only under its maintenance lock.
-//! 5. Locks are taken in this order: a maintenance lock, what guards the layout's maps together, a partition's state,
-//!    or those of several by rising numbers, then single maps, the log or a pool; nobody waits for a checkpoint or a
-//!    free buffer while holding one.
+//! 5. Locks are taken in this order: a maintenance lock, the lock that guards the layout's maps together, a partition's
+//!    state, or those of several by ascending numbers, then single maps, the log or a pool. No thread waits for a
+//!    checkpoint or a free buffer while holding one.
 //!
 //! | act | flash reads | flash writes |
 //! |---|---|---|

@@ -1,4 +1,4 @@
-//! Moves in the log: records that a buffer has gone to flash, and where.
+//! Moves in the log: records that a buffer has moved to flash, and where.
 
 use nandex_store::mutants::{Barrier, is_on};
 use nandex_store::{Lsn, Structure, Volume};
@@ -13,9 +13,9 @@ impl<L: Layout> Core<L>
 where
     L::Buffer: WriteBuffer<Snapshots: SnapshotStore<L::Buffer, Ref = PageSnapshotRef>>,
 {
-    /// The log's record of a move of a partition's oldest buffer to flash, without the layout's own bytes:
-    /// the place from which the log is still needed, and the snapshot. The caller holds the lock under which
-    /// the buffer has left.
+    /// Encodes the log's record that a partition's oldest buffer has moved to flash, without the layout's own bytes:
+    /// the position from which the log is still needed, and the snapshot. The caller holds the lock under which the
+    /// buffer has left.
     pub(crate) fn move_prefix(&self, index: usize, state: &PartitionState<L>) -> Vec<u8> {
         let now = self.log_now();
         let tail = state.tail().map_or(now, |since| since.min(now));

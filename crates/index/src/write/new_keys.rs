@@ -1,10 +1,11 @@
-//! How many keys a table has: those on flash, which merges count, and those that its buffers will add, an estimate.
+//! The number of keys of a table: those on flash, which merges count, and an estimate of those that its buffers will
+//! add.
 //!
-//! An entry of a buffer is a new key, an update or a removal, and only its merge tells which. So a table keeps the
-//! share of new keys among the entries of recent merges, and counts the entries that wait by it. Keys are spread over
-//! partitions by their hash, so the merges of all partitions tell of one share, and the newest of them tell most of the
-//! updates that come now. A table that was only filled has a share of exactly 1. Where a table that was filled is
-//! updated, the share follows as buffers are merged, so up to a buffer of each partition counts wrongly meanwhile.
+//! An entry of a buffer is a new key, an update or a removal, and only its merge determines which. So a table tracks
+//! the share of new keys among the entries of recent merges, and counts the waiting entries by it. Keys are spread over
+//! partitions by their hash, so the merges of all partitions estimate one share, and the newest of them best predict
+//! the current updates. A table that was only filled has a share of exactly 1. If a table that was filled is then
+//! updated, the share follows as buffers are merged, so up to a buffer of each partition is counted wrongly meanwhile.
 
 use std::sync::atomic::AtomicI32;
 use std::sync::atomic::Ordering::Relaxed;
@@ -14,46 +15,47 @@ use nandex_store::bytes::Reader;
 use super::{Core, Layout, PartitionState, TableLayout};
 use crate::Result;
 
-/// The first of the share's bytes.
+/// The version of the encoded share, its first byte.
 const SHARE_VERSION: u8 = 1;
 
-/// Of how many entries the share is.
+/// The number of entries that the share is a fraction of.
 const ALL: i32 = 1_000_000;
 
-/// The weight of a merge in the share, at least: a table of many partitions averages over the last 16 merges or so.
+/// The least weight of a merge in the share: a table of many partitions averages over about the last 16 merges.
 const WEIGHT_MIN: f64 = 1.0 / 16.0;
 
-/// By how many keys a million entries of buffers add to a table; less than 0 where most of them are removals.
+/// The number of keys that a million entries of buffers add to a table; negative if most of them are removals.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct NewKeys(i32);
 
 impl Default for NewKeys {
-    /// Each entry is a new key.
+    /// Returns the share at which each entry is a new key.
     fn default() -> Self {
         Self(ALL)
     }
 }
 
 impl NewKeys {
-    /// The share that this number of new keys is of all entries of a merge.
+    /// Returns the share of new keys among all entries of a merge.
     fn of(keys: i64, entries: u64) -> Self {
         let share = (keys as f64 / entries as f64).clamp(-1.0, 1.0);
         Self((share * f64::from(ALL)).round() as i32)
     }
 
-    /// This share after a merge of that share and weight, from 0 to 1.
+    /// Returns this share updated by a merge of the given share and weight, from 0 to 1.
     fn after(self, merged: Self, weight: f64) -> Self {
         let change = f64::from(merged.0 - self.0) * weight;
         Self(self.0 + change.round() as i32)
     }
 
-    /// Keys of a table, or of a part of it, with that many on flash and that many entries that wait for a merge.
+    /// Returns the number of keys of a table, or of a part of it, with `on_flash` keys on flash and `waiting` entries
+    /// that wait for a merge.
     fn keys(self, on_flash: u64, waiting: u64) -> u64 {
         let new = waiting as f64 * f64::from(self.0) / f64::from(ALL);
         on_flash.saturating_add_signed(new.round() as i64)
     }
 
-    /// The share's bytes, little-endian.
+    /// Encodes the share, little-endian.
     pub(crate) fn to_bytes(self) -> [u8; 4] {
         self.0.to_le_bytes()
     }
@@ -70,7 +72,7 @@ impl NewKeys {
         Ok(Self(share))
     }
 
-    /// Appends the share to a state, which it ends. A share of all is nothing, as in states of earlier versions.
+    /// Appends the share to the end of a state. The default share takes no bytes, as in states of earlier versions.
     pub(super) fn encode(self, out: &mut Vec<u8>) {
         if self != Self::default() {
             out.push(SHARE_VERSION);
@@ -78,7 +80,7 @@ impl NewKeys {
         }
     }
 
-    /// Reads the end of a state.
+    /// Reads the share at the end of a state.
     pub(super) fn decode(reader: &mut Reader<'_>) -> Result<Self> {
         if reader.left() == 0 {
             return Ok(Self::default());
@@ -93,7 +95,7 @@ impl NewKeys {
     }
 }
 
-/// The share of new keys of a table in use.
+/// The current share of new keys of an open table.
 #[derive(Debug)]
 pub(crate) struct NewKeysNow(AtomicI32);
 
@@ -118,21 +120,21 @@ impl NewKeysNow {
     }
 }
 
-/// What a merge of entries that waited has done to the keys on flash.
+/// The effect of a merge of waiting entries on the keys on flash.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct MergedKeys {
-    /// Keys that the partition had on flash.
+    /// The keys that the partition had on flash.
     pub before: u64,
-    /// Keys that it has now, with those that were evicted for others.
+    /// The keys that it has now, including those evicted for others.
     pub after: u64,
-    /// Entries that were merged.
+    /// The entries that were merged.
     pub entries: u64,
-    /// Slots of their buffer: of one that was hardly filled the merge tells little.
+    /// The slots of their buffer: the merge of a nearly empty buffer says little.
     pub slots: usize,
 }
 
 impl<L: Layout> Core<L> {
-    /// Notes the share of new keys of a merge. The first one of a partition tells nothing: all of its keys are new.
+    /// Updates the share with that of a merge. The first merge of a partition says nothing: all of its keys are new.
     pub(crate) fn note_merged(&self, merged: MergedKeys) {
         let MergedKeys { before, after, entries, slots } = merged;
         if before == 0 || entries == 0 {
@@ -146,12 +148,12 @@ impl<L: Layout> Core<L> {
 }
 
 impl<L: TableLayout> Core<L> {
-    /// Keys of a partition: those on flash, and what the share of new keys says of the entries that wait.
+    /// Returns the number of keys of a partition: those on flash, plus the share of new keys among the waiting entries.
     pub(crate) fn keys_in(&self, state: &PartitionState<L>) -> u64 {
         let waiting = state.entries_buffered() + L::entries_waiting(state);
         let on_flash = L::entries_below(state) - L::entries_waiting(state);
         let share = self.counters.new_keys.get();
-        // Where most entries are removals, those of a blank partition are of keys that it had.
+        // If most entries are removals, those of a blank partition remove keys that it had.
         let is_all = L::is_blank(self, state) && share.0 >= 0;
         if is_all { waiting } else { share.keys(on_flash, waiting) }
     }

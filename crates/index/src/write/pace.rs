@@ -1,26 +1,26 @@
-//! Pacing: updates wait for flushes a little at a time, so that none waits for a whole flush.
+//! Pacing: updates wait for flushes a little at a time, so that no update waits for a whole flush.
 
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// Updates that are ahead of the flushes for each wait. A batch has few updates for each of many partitions, and would
-/// wait for every partition otherwise: a tenth of a second for a thousand updates.
+/// The number of updates ahead of the flushes for each wait. A batch has a few updates for each of many partitions, and
+/// would otherwise wait for every partition: a tenth of a second for a thousand updates.
 const UPDATES_PER_WAIT: u64 = 64;
 
-/// Lets buffers fill only as fast as flushes progress, while any runs.
+/// Lets buffers fill only as fast as flushes progress, while a flush is running.
 ///
-/// Without a limit nothing waits.
+/// Without a limit no update waits.
 #[derive(Debug)]
 pub(crate) struct Pace {
-    /// Updates that were ahead since one last waited.
+    /// The updates that were ahead since one last waited.
     unpaced: AtomicU64,
-    /// Updates since a buffer was last full.
+    /// The updates since a buffer was last full.
     done: AtomicU64,
-    /// The most updates allowed until then.
+    /// The most updates allowed since then.
     allowed: AtomicU64,
-    /// Updates over which a flush is spread: those that fill a buffer.
+    /// The number of updates that a flush is spread over: those that fill a buffer.
     flush_updates: Option<u64>,
-    /// Flushes that run at the same time. Each may take that many times as long.
+    /// The number of flushes that run at the same time. Each may take proportionally longer.
     flushes: f64,
 }
 
@@ -31,7 +31,7 @@ impl Pace {
         Self { unpaced, done, allowed: AtomicU64::new(u64::MAX), flush_updates, flushes }
     }
 
-    /// Are updates ahead of flushes, and do this many more have to wait a little?
+    /// Returns whether updates are ahead of flushes and these `updates` must wait a little.
     pub(super) fn must_wait(&self, updates: usize) -> bool {
         if self.done.load(Relaxed) <= self.allowed.load(Relaxed) {
             return false;
@@ -50,7 +50,7 @@ impl Pace {
         }
     }
 
-    /// A buffer is full and waits for its flush.
+    /// Notes that a buffer is full and waits for its flush.
     pub(super) fn full(&self) {
         if let Some(updates) = self.flush_updates {
             self.done.store(0, Relaxed);
@@ -58,7 +58,7 @@ impl Pace {
         }
     }
 
-    /// A flush has done this share of its work.
+    /// Notes that a flush has done this share of its work.
     pub(crate) fn progress(&self, share: f64) {
         if let Some(updates) = self.flush_updates {
             let allowed = (0.25 + share * self.flushes) * updates as f64;
@@ -66,7 +66,7 @@ impl Pace {
         }
     }
 
-    /// No flush waits.
+    /// Notes that no flush waits.
     pub(super) fn idle(&self) {
         self.allowed.store(u64::MAX, Relaxed);
     }

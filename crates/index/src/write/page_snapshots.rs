@@ -1,4 +1,4 @@
-//! Snapshots of a table's buffers: pages in one of two fixed places that each partition owns, alternately.
+//! Snapshots of a table's buffers: each partition has two fixed places of pages, used alternately.
 
 use std::sync::Arc;
 
@@ -24,27 +24,27 @@ pub(crate) struct PageSnapshots {
     volume: Volume,
 }
 
-/// Where a table's snapshots are, and what their pages must prove to be.
+/// The location of a table's snapshots, and the label that their pages must have.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SnapshotPlaces {
     pub structure: StructureId,
     pub start: PageId,
-    /// Pages of one snapshot.
+    /// The pages of one snapshot.
     pub pages: u64,
 }
 
 impl SnapshotPlaces {
-    /// Places after the layout's own pages, from `start` on.
+    /// Creates the places after the layout's own pages, from `start` on.
     pub(crate) fn new(structure: StructureId, shape: &TableShape, start: PageId) -> Self {
         Self { structure, start, pages: pages_of_one(shape) }
     }
 
-    /// The first page of one of a partition's two places.
+    /// Returns the first page of one of a partition's two places.
     pub(crate) fn place(&self, index: usize, slot: u8) -> PageId {
         self.start.plus((2 * index as u64 + u64::from(slot)) * self.pages)
     }
 
-    /// What a page of a snapshot must prove to be.
+    /// Returns the label that a page of a snapshot must have.
     pub(crate) fn label(&self, index: usize, at: PageSnapshotRef, page: u64) -> PageLabel {
         PageLabel {
             kind: PageKind::Snapshot,
@@ -54,7 +54,7 @@ impl SnapshotPlaces {
         }
     }
 
-    /// Seals pages with a snapshot and writes them to the place that the durable one does not take.
+    /// Seals pages with a snapshot and writes them to the place that the durable one does not use.
     ///
     /// # Errors
     /// A failed write, which poisons the volume.
@@ -76,7 +76,7 @@ impl SnapshotPlaces {
         Ok(at)
     }
 
-    /// Reads and proves all pages of a snapshot.
+    /// Reads and verifies all pages of a snapshot.
     ///
     /// # Errors
     /// A failed read, damage.
@@ -93,36 +93,36 @@ impl SnapshotPlaces {
         Ok(buf)
     }
 
-    /// Memory for the pages of one.
+    /// Allocates memory for the pages of a snapshot.
     pub(crate) fn zeroed(&self) -> PageBuf {
         PageBuf::zeroed(usize::try_from(self.pages).expect("fits in memory"))
     }
 }
 
-/// Pages of one snapshot: a buffer's, and the most that its stash needs.
+/// Returns the pages of one snapshot: a buffer's, and the most that its stash needs.
 fn pages_of_one(shape: &TableShape) -> u64 {
     let stash_pages = stash_max(shape).div_ceil(shape.layout.slots());
     u64::from(shape.buffer_pages) + stash_pages as u64
 }
 
-/// Entries of a stash that fit a snapshot: the usual limit, and the carry-over of two buffers, whose pages
-/// may all be full.
+/// Returns the entries of a stash that a snapshot must hold: the usual limit, and the carry-over of two buffers, whose
+/// pages may all be full.
 fn stash_max(shape: &TableShape) -> usize {
     4 * STASH_LEN_MAX + shape.carry_over_max as usize
 }
 
-/// Pages for the snapshots of all partitions.
+/// Returns the pages for the snapshots of all partitions.
 pub(crate) fn snapshot_pages(shape: &TableShape) -> u64 {
     2 * u64::from(shape.partitions) * pages_of_one(shape)
 }
 
 impl PageSnapshots {
-    /// Snapshots of buffers of this shape, in these places of a volume.
+    /// Creates snapshots of buffers of this shape, in these places of a volume.
     pub(crate) fn new(volume: &Volume, shape: TableShape, places: SnapshotPlaces) -> Self {
         Self { places, shape, hasher: volume.hasher(), volume: volume.clone() }
     }
 
-    /// Has it fewer pages than a snapshot, which is loaded into a buffer of all pages?
+    /// Returns whether the buffer has fewer pages than a snapshot, which is loaded into a buffer of full size.
     fn is_small(&self, buffer: &Buffer) -> bool {
         buffer.page_count() < self.shape.buffer_pages as usize
     }
@@ -208,7 +208,7 @@ impl SnapshotStore<Buffer> for PageSnapshots {
         let labels: Vec<_> = (0..buf.pages()).map(label).collect();
         let (mut lost, buffer_pages) = (Vec::new(), self.shape.buffer_pages as usize);
         read_each(&**self.device(), &labels, FailedRead::Splits, &mut |at, page| match page {
-            // A page that is left out is an empty one.
+            // A page that is left out is empty.
             Ok(page) => buf.page_mut(at)[PAGE_HEADER_BYTES..].copy_from_slice(page.body()),
             Err(_) => lost.push(LostPage { index: at, buffer_pages, page: labels[at].page }),
         });

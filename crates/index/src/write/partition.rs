@@ -1,4 +1,4 @@
-//! A partition: the buffer that takes updates, the buffers being written, and what is below them.
+//! A partition: the buffer that takes updates, the buffers being written, and the level below them.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard};
@@ -15,44 +15,45 @@ use crate::Result;
 #[derive(Debug)]
 pub(crate) struct Partition<L: Layout> {
     state: RwLock<PartitionState<L>>,
-    /// What the structure reads without the lock.
+    /// The state that the structure reads without the lock.
     pub(crate) unlocked: L::Unlocked,
-    /// Held by whoever changes what the partition has on flash; taken before `state`.
+    /// Held by a thread that changes what the partition has on flash; taken before `state`.
     maintenance: Mutex<()>,
 }
 
-/// What changes in a partition.
+/// The mutable state of a partition.
 #[derive(Debug)]
 pub(crate) struct PartitionState<L: Layout> {
-    /// Takes updates. Outside the write path it is read by [`buffers`](Self::buffers), which knows what it lacks.
+    /// The buffer that takes updates. Code outside the write path reads it through [`buffers`](Self::buffers), which
+    /// checks for lost pages.
     pub(super) active: L::Buffer,
-    /// The log's place before the first update that only this buffer holds. Unused where updates add up.
+    /// The log position before the first update that only this buffer has. Unused if updates add up.
     pub(crate) since: Option<Lsn>,
     /// Counts the buffers of this partition; it names the active one.
     pub(crate) number: u64,
-    /// Updates applied to the active buffer: tells whether it changed.
+    /// The number of updates applied to the active buffer, which shows whether it has changed.
     pub(crate) updates: u64,
-    /// The number of these in its snapshot.
+    /// The number of these that are in its snapshot.
     pub(crate) saved_updates: u64,
-    /// The number of these that came from the user and not from the structure.
+    /// The number of these that came from the user rather than the structure.
     pub(crate) user_updates: u64,
-    /// Removals that were put into the full active buffer.
+    /// The number of removals that were put into the full active buffer.
     pub(crate) forced: u64,
-    /// The user's updates since the structure was opened.
+    /// The number of the user's updates since the structure was opened.
     pub(crate) updates_taken: u64,
-    /// Buffers that have left for flash since the structure was opened.
+    /// The number of buffers that have left for flash since the structure was opened.
     pub(crate) buffers_left: u64,
-    /// Is a background thread at work on the frozen buffers?
+    /// Whether a background thread is working on the frozen buffers.
     pub(crate) flushing: bool,
-    /// The snapshot that holds part of the active buffer.
+    /// The snapshot that has part of the active buffer.
     pub(crate) snapshot: Option<Snapshot<L::Buffer>>,
-    /// Where the last flushed buffer ended in the log.
+    /// The end of the last flushed buffer in the log.
     pub(crate) flushed: Boundary,
-    /// Pages of the snapshot that the active buffer lacks, where damage does not stop an opening.
+    /// The pages of the snapshot that the active buffer lacks, if damage does not stop an opening.
     pub(super) lost: Vec<LostPage>,
-    /// Full buffers, oldest first, until they are on flash. There are none where a page is lost.
+    /// The full buffers, oldest first, until they are on flash. There are none if a page is lost.
     pub(crate) frozen: VecDeque<Frozen<L>>,
-    /// What is below.
+    /// The level below.
     pub(crate) level: L::Level,
 }
 
@@ -63,9 +64,9 @@ pub(crate) struct Frozen<L: Layout> {
     pub(crate) since: Option<Lsn>,
     pub(crate) snapshot: Option<Snapshot<L::Buffer>>,
     pub(crate) user_updates: u64,
-    /// Where it ended in the log.
+    /// The end of the buffer in the log.
     pub(crate) boundary: Boundary,
-    /// What the structure reserved when the buffer was frozen.
+    /// The space that the structure reserved when the buffer was frozen.
     pub(crate) reserved: L::Reserved,
 }
 
@@ -97,7 +98,7 @@ impl<L: Layout> Partition<L> {
         self.state.write().expect("no holder of a partition's lock panics")
     }
 
-    /// Has a thread panicked while it held one of the locks? What they guard may be half changed then.
+    /// Returns whether a thread has panicked while it held one of the locks, so that their data may be half changed.
     pub(super) fn is_broken(&self) -> bool {
         self.state.is_poisoned() || self.maintenance.is_poisoned()
     }
@@ -128,10 +129,10 @@ impl<L: Layout> PartitionState<L> {
         }
     }
 
-    /// All buffers, newest first.
+    /// Returns all buffers, newest first.
     ///
     /// # Errors
-    /// A page of their snapshot is lost, so that they lack what it held.
+    /// A page of their snapshot is lost, so that they lack its entries.
     pub(crate) fn buffers(&self) -> Result<impl DoubleEndedIterator<Item = &L::Buffer>> {
         match self.lost.first() {
             Some(lost) => Err(lost.error()),
@@ -139,51 +140,51 @@ impl<L: Layout> PartitionState<L> {
         }
     }
 
-    /// All buffers, newest first, and the pages whose entries they lack.
+    /// Returns all buffers, newest first, and the pages whose entries they lack.
     pub(crate) fn buffers_past_damage(
         &self,
     ) -> (impl DoubleEndedIterator<Item = &L::Buffer>, &[LostPage]) {
         (self.all_buffers(), &self.lost)
     }
 
-    /// Its buffers, newest first, whatever pages they lack.
+    /// Returns all buffers, newest first, whether or not they lack pages.
     pub(crate) fn all_buffers(&self) -> impl DoubleEndedIterator<Item = &L::Buffer> {
         std::iter::once(&self.active).chain(self.frozen.iter().rev().map(|it| &*it.buffer))
     }
 
-    /// The pages whose entries the buffers lack.
+    /// Returns the pages whose entries the buffers lack.
     pub(crate) fn lost_pages(&self) -> impl Iterator<Item = PageId> + '_ {
         self.lost.iter().map(|lost| lost.page)
     }
 
-    /// The buffer that takes updates. Nothing is lost of one that can be written.
+    /// Returns the buffer that takes updates. A buffer that can be written has lost nothing.
     pub(crate) fn active_mut(&mut self) -> &mut L::Buffer {
         &mut self.active
     }
 
-    /// Asks the processor to fetch what a lookup will read of the active buffer.
+    /// Prefetches what a lookup will read of the active buffer.
     #[inline]
     pub(crate) fn prefetch_active(&self, fetch: impl FnOnce(&L::Buffer)) {
         fetch(&self.active);
     }
 
-    /// Asks the processor to fetch what a lookup will read of the buffers.
+    /// Prefetches what a lookup will read of the buffers.
     #[inline]
     pub(crate) fn prefetch(&self, fetch: impl FnMut(&L::Buffer)) {
         self.all_buffers().for_each(fetch);
     }
 
-    /// Entries in its buffers, without those of lost pages.
+    /// Returns the number of entries in its buffers, without those of lost pages.
     pub(crate) fn entries_buffered(&self) -> u64 {
         self.all_buffers().map(WriteBuffer::entries).sum()
     }
 
-    /// RAM of its buffers, in bytes.
+    /// Returns the RAM of its buffers, in bytes.
     pub(crate) fn buffer_bytes(&self) -> u64 {
         self.all_buffers().map(WriteBuffer::ram_bytes).sum()
     }
 
-    /// The snapshot that recovery loads before it replays the log.
+    /// Returns the snapshot that recovery loads before it replays the log.
     pub(crate) fn needed_snapshot(&self) -> Option<&Snapshot<L::Buffer>> {
         match self.frozen.iter().find_map(|frozen| frozen.snapshot.as_ref()) {
             Some(snapshot) => Some(snapshot),
@@ -191,7 +192,7 @@ impl<L: Layout> PartitionState<L> {
         }
     }
 
-    /// The extent of that snapshot, in a structure that takes one for each.
+    /// Returns the extent of that snapshot, in a structure that allocates one for each.
     pub(crate) fn snapshot_extent<T: OnFlash>(&self) -> Option<Extent>
     where
         L::Buffer: WriteBuffer<Snapshots: SnapshotStore<L::Buffer, Ref = Option<Arc<T>>>>,
@@ -200,12 +201,12 @@ impl<L: Layout> PartitionState<L> {
         snapshot.and_then(|snapshot| Some(snapshot.place.as_ref()?.extent()))
     }
 
-    /// The last boundary whose updates are on flash.
+    /// Returns the last boundary whose updates are on flash.
     pub(super) fn covered(&self) -> Boundary {
         self.needed_snapshot().map_or(self.flushed, |snapshot| snapshot.boundary)
     }
 
-    /// The oldest place of the log that this partition still needs; `None` for nothing of it.
+    /// Returns the oldest log position that this partition still needs; `None` if it needs none of the log.
     pub(crate) fn tail(&self) -> Option<Lsn> {
         if L::Buffer::ADDS_UP {
             return Some(self.covered().at);
@@ -214,7 +215,7 @@ impl<L: Layout> PartitionState<L> {
         frozen.chain(self.since).min()
     }
 
-    /// A snapshot's place was written again after its buffer was frozen. The frozen buffer now refers to the
+    /// Replaces the snapshot of a frozen buffer after its place was written again. The frozen buffer now refers to the
     /// newer snapshot of the same buffer, and to the log after it.
     pub(super) fn replace_snapshot(&mut self, newer: &Snapshot<L::Buffer>) {
         type Store<L> = <<L as Layout>::Buffer as WriteBuffer>::Snapshots;
@@ -241,7 +242,7 @@ impl<L: Layout> PartitionState<L> {
         self.saved_updates = 0;
     }
 
-    /// Takes the oldest frozen buffer out; its entries are on flash now.
+    /// Removes the oldest frozen buffer; its entries are on flash now.
     pub(crate) fn take_flushed(&mut self) -> Frozen<L> {
         let frozen = self.frozen.pop_front().expect("the buffer that was flushed");
         self.flushed = frozen.boundary;

@@ -10,12 +10,12 @@ use nandex_store::Asker;
 use super::WriteBuffer;
 use crate::Error;
 
-/// Empty buffers, for partitions whose own is full.
+/// Empty buffers, for partitions whose buffer is full.
 #[derive(Debug)]
 pub(crate) struct BufferPool<B> {
     buffers: Mutex<Vec<B>>,
     changed: Condvar,
-    /// Are no spare buffers needed any more?
+    /// Whether no more spare buffers are needed.
     is_retired: AtomicBool,
 }
 
@@ -32,13 +32,13 @@ impl<B: WriteBuffer> BufferPool<B> {
         self.buffers.lock().expect("no holder of the pool's lock panics")
     }
 
-    /// Takes a buffer, unless only `leave` remain.
+    /// Takes a buffer, unless only `leave` buffers remain.
     pub(crate) fn take(&self, leave: usize) -> Option<B> {
         let mut buffers = self.lock();
         if buffers.len() <= leave { None } else { buffers.pop() }
     }
 
-    /// Takes a buffer back, emptied.
+    /// Takes a buffer back and clears it.
     pub(crate) fn give(&self, mut buffer: B) {
         buffer.clear();
         let mut buffers = self.lock();
@@ -49,14 +49,14 @@ impl<B: WriteBuffer> BufferPool<B> {
         self.changed.notify_all();
     }
 
-    /// Frees the spare buffers, and those that come back: nothing will be inserted any more.
+    /// Frees the spare buffers, and those that are returned later: no more inserts follow.
     pub(super) fn retire(&self) {
         let mut buffers = self.lock();
         self.is_retired.store(true, Relaxed);
         *buffers = Vec::new();
     }
 
-    /// Will nothing be inserted any more?
+    /// Returns whether no more inserts follow.
     pub(crate) fn is_retired(&self) -> bool {
         self.is_retired.load(Relaxed)
     }
@@ -65,12 +65,12 @@ impl<B: WriteBuffer> BufferPool<B> {
         self.changed.notify_all();
     }
 
-    /// Waits a short time for a buffer, or for any flush to finish; the caller tries again.
+    /// Waits a short time for a buffer, or for any flush to finish; the caller then tries again.
     pub(crate) fn wait(&self, longest: Duration) {
         drop(self.changed.wait_timeout(self.lock(), longest));
     }
 
-    /// RAM of the spare buffers, in bytes.
+    /// Returns the RAM of the spare buffers, in bytes.
     pub(crate) fn ram_bytes(&self) -> u64 {
         self.lock().iter().map(WriteBuffer::ram_bytes).sum()
     }
@@ -81,9 +81,9 @@ pub(crate) struct ScratchPool<S>(Mutex<Scratches<S>>);
 
 struct Scratches<S> {
     idle: Vec<S>,
-    /// Those that are lent.
+    /// The number that are lent.
     lent: usize,
-    /// Bytes of all that were made since there were none.
+    /// The bytes of all that were allocated since there were none.
     bytes: u64,
     /// Whether none is kept any more.
     is_retired: bool,
@@ -110,29 +110,29 @@ impl<S> ScratchPool<S> {
         self.0.lock().expect("no holder of the scratches' lock panics")
     }
 
-    /// Lends one that is idle, or the place of one that the caller makes.
+    /// Lends an idle one, or an empty place for one that the caller allocates.
     pub(crate) fn lend(&self) -> LentScratch<'_, S> {
         let mut all = self.lock();
         all.lent += 1;
         LentScratch { pool: self, scratch: all.idle.pop() }
     }
 
-    /// Counts the bytes of one that was made.
+    /// Counts the bytes of a newly allocated one.
     pub(crate) fn count(&self, bytes: u64) {
         self.lock().bytes += bytes;
     }
 
-    /// RAM of all, in bytes.
+    /// Returns the RAM of all, in bytes.
     pub(crate) fn ram_bytes(&self) -> u64 {
         self.lock().bytes
     }
 
-    /// Frees those that are idle.
+    /// Frees the idle ones.
     pub(crate) fn free_idle(&self) {
         self.lock().free_idle();
     }
 
-    /// Frees those that are idle, and those that come back.
+    /// Frees the idle ones, and those that are returned later.
     pub(crate) fn retire(&self) {
         let mut all = self.lock();
         all.is_retired = true;
@@ -146,7 +146,7 @@ impl<S> std::fmt::Debug for ScratchPool<S> {
     }
 }
 
-/// Memory that a flush uses, or the place for it. It goes back when this is dropped.
+/// Memory that a flush uses, or an empty place for it. It is returned when this is dropped.
 pub(crate) struct LentScratch<'p, S> {
     pool: &'p ScratchPool<S>,
     pub(crate) scratch: Option<S>,
@@ -168,7 +168,7 @@ impl<S> Drop for LentScratch<'_, S> {
 pub(crate) enum Job<J> {
     /// Write the oldest frozen buffer of a partition.
     Flush(usize),
-    /// Work of the layout's own.
+    /// Do the layout's own work.
     Own(J),
 }
 
@@ -177,7 +177,7 @@ pub(crate) enum Job<J> {
 pub(crate) struct WorkQueue<J> {
     state: Mutex<Work<J>>,
     changed: Condvar,
-    /// Asks for a background thread; not set where there is none.
+    /// Requests a background thread; not set if there are none.
     asker: OnceLock<Asker>,
 }
 
@@ -185,22 +185,22 @@ pub(crate) struct WorkQueue<J> {
 struct Work<J> {
     flushes: VecDeque<usize>,
     others: VecDeque<J>,
-    /// Jobs that run, and those of them that are the layout's own.
+    /// The number of running jobs, and of the layout's own jobs among them.
     running: usize,
     own_running: usize,
-    /// Jobs that may run at once in the background.
+    /// The limits of jobs that run at once in the background.
     limits: JobLimits,
     stop: bool,
-    /// Why a flush failed that will be tried again; kept until an update or a flush reports it.
+    /// The error of a failed flush that will be tried again; kept until an update or a flush reports it.
     fault: Option<Error>,
 }
 
-/// How many jobs run at once in the background, at most.
+/// The most jobs that run at once in the background.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct JobLimits {
-    /// Flushes; with the layout's own jobs, if these have no place of their own.
+    /// Flushes, together with the layout's own jobs if `own` is 0.
     pub flushes: usize,
-    /// Jobs of the layout's own, next to the flushes.
+    /// The layout's own jobs, concurrently with flushes.
     pub own: usize,
 }
 
@@ -222,7 +222,7 @@ impl<J> Work<J> {
         self.pop_flush().or_else(|| self.pop_own())
     }
 
-    /// The next job that may run in the background now.
+    /// Returns the next job that may run in the background now.
     fn pop_due(&mut self) -> Option<Job<J>> {
         if self.is_flush_due() {
             self.pop_flush()
@@ -233,8 +233,8 @@ impl<J> Work<J> {
         }
     }
 
-    /// Returns whether a job waits that may run in the background now. When the queue was stopped, these are flushes
-    /// only; and a failed flush is tried again only after its failure was reported.
+    /// Returns whether a waiting job may run in the background now. After the queue was stopped, only flushes may; and
+    /// a failed flush is tried again only after its failure was reported.
     fn is_due(&self) -> bool {
         self.is_flush_due() || self.is_own_due()
     }
@@ -252,7 +252,7 @@ impl<J> Work<J> {
     }
 }
 
-/// Optional jobs, which the table's promises do not need, wait up to this number; more are dropped.
+/// The most optional jobs, which the table's promises do not need, that wait in the queue; more are dropped.
 const OPTIONAL_MAX: usize = 4096;
 
 impl<J> Default for WorkQueue<J> {
@@ -269,7 +269,7 @@ impl<J> WorkQueue<J> {
         self.state.lock().expect("no holder of the work's lock panics")
     }
 
-    /// Has background threads do the work from now on.
+    /// Lets background threads do the work from now on.
     pub(crate) fn use_background(&self, asker: Asker, limits: JobLimits) {
         let mut work = self.lock();
         work.limits = limits;
@@ -278,7 +278,7 @@ impl<J> WorkQueue<J> {
         self.tell(work);
     }
 
-    /// Tells of a change, also to the background if a job is due.
+    /// Signals a change, also to the background if a job is due.
     fn tell(&self, work: MutexGuard<'_, Work<J>>) {
         let asker = self.asker.get().filter(|_| work.is_due());
         drop(work);
@@ -304,12 +304,12 @@ impl<J> WorkQueue<J> {
         }
     }
 
-    /// Flushes that wait for a thread.
+    /// Returns the number of flushes that wait for a thread.
     pub(crate) fn flushes_waiting(&self) -> usize {
         self.lock().flushes.len()
     }
 
-    /// The next job for a background thread, if one is due. Asks for another thread if another job is.
+    /// Returns the next job for a background thread, if one is due. Requests another thread if another job is due.
     pub(crate) fn next_in_background(&self) -> Option<Job<J>> {
         let mut work = self.lock();
         let job = work.pop_due();
@@ -317,17 +317,17 @@ impl<J> WorkQueue<J> {
         job
     }
 
-    /// Asks for a background thread if a job is due.
+    /// Requests a background thread if a job is due.
     pub(crate) fn ask_if_due(&self) {
         self.tell(self.lock());
     }
 
-    /// Returns whether a job waits that a background thread may do.
+    /// Returns whether a background thread may do a waiting job.
     pub(crate) fn is_due(&self) -> bool {
         self.lock().is_due()
     }
 
-    /// A job has ended.
+    /// Notes that a job has ended.
     pub(crate) fn done(&self, is_own: bool) {
         let mut work = self.lock();
         work.running -= 1;
@@ -336,14 +336,14 @@ impl<J> WorkQueue<J> {
         self.changed.notify_all();
     }
 
-    /// Queues a failed flush again, before all others.
+    /// Queues a failed flush again, before all other jobs.
     pub(crate) fn retry(&self, index: usize) {
         let mut work = self.lock();
         work.flushes.push_front(index);
         self.tell(work);
     }
 
-    /// Keeps the failure of a background flush until somebody takes it.
+    /// Stores the error of a background flush until it is reported.
     pub(crate) fn keep_fault(&self, error: Error) {
         self.lock().fault = Some(error);
         self.changed.notify_all();
@@ -360,12 +360,12 @@ impl<J> WorkQueue<J> {
         Err(fault)
     }
 
-    /// The next job, if there is one now.
+    /// Returns the next job, if there is one now.
     pub(crate) fn next_now(&self) -> Option<Job<J>> {
         self.lock().pop()
     }
 
-    /// Waits a little until no flush is queued and nothing runs; returns whether that happened.
+    /// Waits a short time until no flush is queued and nothing runs; returns whether that happened.
     pub(crate) fn wait_idle(&self) -> bool {
         let busy = |work: &mut Work<J>| {
             work.fault.is_none() && !work.flushes.is_empty() || work.running > 0
@@ -379,7 +379,7 @@ impl<J> WorkQueue<J> {
         is_idle
     }
 
-    /// What those do from time to time who wait for background work.
+    /// Gives way to background work; threads that wait for it call this from time to time.
     pub(crate) fn help_starving(&self) {
         self.asker.get().into_iter().for_each(Asker::help_starving);
     }
@@ -396,12 +396,12 @@ impl<J> WorkQueue<J> {
         }
     }
 
-    /// Ends the background work: waits for the flushes that are queued, unless one has failed, and for jobs that run.
-    /// No thread refers to the structure afterwards.
+    /// Ends the background work: waits for the queued flushes, unless one has failed, and for running jobs. No thread
+    /// refers to the structure afterwards.
     pub(crate) fn stop(&self) {
         let mut work = self.lock();
         work.stop = true;
-        // A job that has panicked has left others behind.
+        // A job that panicked may have left others in the queue.
         self.tell(work);
         let Some(asker) = self.asker.get() else { return };
         while !self.wait_idle() {}

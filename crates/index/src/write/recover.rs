@@ -1,4 +1,4 @@
-//! From flash back to memory: the layout's maps, the snapshots, then the log.
+//! Recovery: restores the layout's maps, the snapshots, and then the log.
 
 use std::sync::atomic::Ordering::SeqCst;
 use std::sync::atomic::{AtomicBool, AtomicU64};
@@ -23,33 +23,33 @@ use crate::lookup::Lookups;
 use crate::model::text;
 use crate::{Error, Result};
 
-/// Bytes of the log that the content of a table's buffers takes, when all are full.
+/// Returns the bytes that the contents of a table's buffers take in the log, when all are full.
 pub(crate) fn logged_bytes(shape: &TableShape) -> u64 {
     let entries = u64::from(shape.partitions) * u64::from(shape.entries_max);
     entries * (1 + shape.layout.entry_bytes() as u64)
 }
 
-/// Refuses a table whose buffers the volume's log cannot cover.
+/// Fails for a table whose buffers the volume's log cannot cover.
 pub(crate) fn check_log(volume: &Volume, shape: &TableShape) -> Result<()> {
     let bytes = logged_bytes(shape);
     check_log_covers(volume, bytes, &text::bytes(bytes), "the table with fewer or smaller buffers")
 }
 
-/// Returns whether the volume's log covers a table's buffers, or may become long enough for that.
+/// Returns whether the volume's log covers a table's buffers, or may grow long enough to.
 pub(crate) fn may_cover(volume: &Volume, shape: &TableShape) -> bool {
     volume.log_bytes_max() >= logged_bytes(shape).saturating_mul(2)
 }
 
-/// Refuses a structure whose `buffers`, which take that many bytes in the log, the volume's log cannot cover. Log
-/// space is released only as buffers are flushed, so the log must hold at least the content of all buffers, and more
-/// meanwhile. A log that may grow does so. `instead` is what can be made instead.
+/// Fails for a structure whose `buffers`, which take `bytes` in the log, the volume's log cannot cover. Log space is
+/// released only as buffers are flushed, so the log must hold at least the contents of all buffers, and more meanwhile.
+/// A log that may grow does so. `instead` describes what can be created instead.
 pub(crate) fn check_log_covers(
     volume: &Volume,
     bytes: u64,
     buffers: &str,
     instead: &str,
 ) -> Result<()> {
-    // As long as buffers work best with, if it may become so.
+    // Grows to the length that buffers work best with, if the log may.
     volume.want_log(bytes.saturating_mul(8))?;
     let log_bytes = volume.log().capacity_bytes();
     if log_bytes >= bytes.saturating_mul(2) {
@@ -64,8 +64,8 @@ pub(crate) fn check_log_covers(
     Err(Error::ShortLog { field: "log_bytes", reason })
 }
 
-/// The same where updates add up. Without durability the log need not cover the buffers: if the structure is opened
-/// with durability later, it saves them before they are full.
+/// Does the same if updates add up. Without durability the log need not cover the buffers: if the structure is later
+/// opened with durability, it saves them before they are full.
 pub(crate) fn check_log_of_sums(
     volume: &Volume,
     bytes: u64,
@@ -82,13 +82,13 @@ pub(crate) fn check_log_of_sums(
 pub(crate) struct Opening<B: WriteBuffer> {
     pub shape: WriteShape,
     pub options: Options,
-    /// Reads the structure's pages for lookups.
+    /// The pool that reads the structure's pages for lookups.
     pub reads: ReadPool,
     pub codec: B::Codec,
     pub snapshots: B::Snapshots,
 }
 
-/// What each partition has on flash, and what it has without a lock.
+/// The level of each partition on flash, and its state that is read without a lock.
 pub(crate) type Levels<L> = Vec<(<L as Layout>::Level, <L as Layout>::Unlocked)>;
 
 /// The state of a layout's buffers.
@@ -96,7 +96,7 @@ pub(crate) type StateOf<L> = WriteState<SnapshotRef<<L as Layout>::Buffer>>;
 
 /// A layout during recovery, between the checkpoint's maps and its final state.
 pub(crate) trait Recovery<L: Layout> {
-    /// Applies the moves that the log holds since the checkpoint, if the layout logs them.
+    /// Applies the moves in the log since the checkpoint, if the layout logs them.
     ///
     /// # Errors
     /// A failed read, or records that contradict each other.
@@ -109,7 +109,7 @@ pub(crate) trait Recovery<L: Layout> {
         Ok(())
     }
 
-    /// The layout, once it knows all moves.
+    /// Returns the layout, once all moves are applied.
     ///
     /// # Errors
     /// Maps that contradict each other.
@@ -138,14 +138,14 @@ pub(crate) fn open<L: Checkpoints>(
         Arc::downgrade(&(Arc::clone(&core) as Arc<dyn Checkpointed>));
     volume.register(structure.id, registered);
     use_background(&core)?;
-    // From here on, dropping the handle ends the work in the background.
+    // From here on, dropping the handle ends the background work.
     let handle = Handle { core, closed: false };
     handle.core.replay(structure, &tails)?;
     L::recovered(&handle.core);
     Ok(handle)
 }
 
-/// The buffers' state as the checkpoint knows it; an empty one for a structure just created.
+/// Returns the buffers' state in the checkpoint; an empty one for a structure just created.
 fn restore<L: Layout>(
     structure: &Structure,
     opening: &Opening<L::Buffer>,
@@ -216,16 +216,16 @@ fn assemble<L: Layout>(
     }
 }
 
-/// Where the buffers that a partition has on flash end. While a structure is closed, later checkpoints move
-/// its tail on and drop the record of its boundary from the log. The tail takes the boundary's place then: a
-/// replay that waited for the record would skip every update.
+/// Returns the end of the buffers that a partition has on flash. While a structure is closed, later checkpoints advance
+/// its tail and drop the record of its boundary from the log. The tail then replaces the boundary: a replay that waited
+/// for the record would skip every update.
 fn flushed<R>(record: &PartitionRecord<R>, structure_tail: Lsn) -> Boundary {
     let is_dropped = structure_tail > record.tail && is_on(Barrier::DroppedBoundaryIsAPlace);
     let number = if is_dropped { 0 } else { record.boundary };
     Boundary { number, at: record.tail.max(structure_tail) }
 }
 
-/// Has the volume's background threads flush the structure's buffers, unless whoever updates it does.
+/// Lets the volume's background threads flush the structure's buffers, unless the updating threads do.
 fn use_background<L: Layout>(core: &Arc<Core<L>>) -> Result<()> {
     let (flushes, own) = (core.options.flush_threads, core.policy.own_jobs);
     if flushes > 0 {
@@ -251,17 +251,16 @@ impl<L: Checkpoints> Checkpointed for Core<L> {
     }
 
     fn capture(&self) -> Captured {
-        // The log's place is read first, and the layout's maps last. What goes to flash in between is then in
-        // both, which does no harm; in the other order it would be in neither. Where updates add up it would
-        // count twice, so a partition is captured whole, under its lock.
+        // The log position is read first, and the layout's maps last. What goes to flash in between is then in both,
+        // which does no harm; in the other order it would be in neither. If updates add up it would count twice, so a
+        // partition is captured as a whole, under its lock.
         self.moved.store(false, SeqCst);
         let _maps = L::lock_maps(&self.layout);
         let now = self.log_now();
         let mut partitions = Vec::with_capacity(self.partitions.len());
         for partition in &self.partitions {
             let state = partition.read();
-            // A boundary that is a place covers exactly the updates before it, even before a replay has
-            // reached it.
+            // A boundary that is a position covers exactly the updates before it, even before a replay has reached it.
             let latest = if L::Buffer::ADDS_UP { Lsn(u64::MAX) } else { now };
             partitions.push(PartitionRecord {
                 tail: state.tail().map_or(now, |since| since.min(latest)),
@@ -274,7 +273,7 @@ impl<L: Checkpoints> Checkpointed for Core<L> {
         let maps = L::capture(self, now);
         let mut state = maps.bytes;
         let next_generation = self.snapshots.next_generation();
-        // Read after the maps, so that no eviction is in them and not counted.
+        // Read after the maps, so that no eviction is reflected in the maps but not counted.
         let (life, new_keys) = (self.counters.life(), self.counters.new_keys.get());
         let written = WriteState { next_generation, partitions, life, new_keys };
         let adds_up = AddsUp::of::<L::Buffer>();

@@ -23,19 +23,18 @@ pub(super) fn not_an_entry(lsn: Lsn, bytes: &[u8]) -> nandex_store::Error {
 
 /// The updates of a partition that a replay skips: those that are on flash.
 struct Covered {
-    /// Those before this place of the log.
+    /// The updates before this log position.
     tail: Lsn,
-    /// Those before this boundary, until it is reached.
+    /// The updates before this boundary, until it is reached.
     boundary: Option<u64>,
 }
 
 impl<L: Checkpoints> Core<L> {
-    /// Applies the log's updates, oldest first, as if they came now, but without logging them: until a buffer
-    /// is flushed its updates keep their place in the log.
+    /// Applies the log's updates, oldest first, as if they arrived now, but without logging them: until a buffer is
+    /// flushed its updates keep their position in the log.
     ///
-    /// Skips updates that are on flash: those before the partition's tail, or before its boundary where
-    /// updates add up. A boundary ends a buffer at the same update as before, so each boundary keeps its
-    /// meaning.
+    /// Skips updates that are on flash: those before the partition's tail, or before its boundary if updates add up. A
+    /// boundary ends a buffer at the same update as before, so each boundary keeps its meaning.
     pub(super) fn replay(&self, structure: &Structure, tails: &[Lsn]) -> Result<()> {
         let mut covered = self.covered(structure, tails);
         let visit = &mut |lsn: Lsn, bytes: &[u8]| -> Result<()> {
@@ -67,8 +66,8 @@ impl<L: Checkpoints> Core<L> {
         };
         self.volume.replay(structure, &mut |lsn, bytes| visit(lsn, bytes).map_err(into_store))?;
         if self.has_unsaved() {
-            // Until the next checkpoint has saved what flushes have put back meanwhile, the log keeps its old place,
-            // and another replay would write again what is on flash by then.
+            // Until the next checkpoint has saved what flushes put back meanwhile, the log keeps its old tail, and
+            // another replay would write again what is on flash by then.
             self.finish_flushes()?;
         }
         self.replayed.store(u64::MAX, Release);
@@ -92,7 +91,7 @@ impl<L: Checkpoints> Core<L> {
         self.partitions.iter().zip(tails).map(of).collect()
     }
 
-    /// A boundary in the log: the end of what is on flash, or the end of a buffer, which ends again.
+    /// Handles a boundary in the log: the end of what is on flash, or the end of a buffer, which ends again.
     fn replay_boundary(
         &self,
         lsn: Lsn,
@@ -152,8 +151,8 @@ impl<L: Checkpoints> Core<L> {
                 continue;
             }
             state = match self.rotate(index, state) {
-                // The update was acknowledged when the same entries were arranged differently. Refusing it
-                // now would refuse the whole structure.
+                // The update was acknowledged when the same entries were arranged differently. Rejecting it now would
+                // make the whole structure unreadable.
                 Err(Error::Full { .. }) if self.policy.forces_replayed => {
                     let mut state = self.partitions[index].write();
                     let removes = state.active.force(update);
@@ -169,7 +168,7 @@ impl<L: Checkpoints> Core<L> {
         Ok(())
     }
 
-    /// The same updates fitted the same buffer before.
+    /// Returns the error of an update that does not fit, although the same updates fitted the same buffer before.
     fn does_not_fit(&self, lsn: Lsn, state: &PartitionState<L>) -> Error {
         let page = PageId(lsn.0 / PAGE_BYTES as u64);
         let expected = "updates that fit the buffer which they were in";

@@ -1,7 +1,7 @@
-//! Pages of things that left a structure's maps: who may still read them, and when they are free.
+//! Pages that a structure's maps no longer refer to: whether they are still being read, and when they are freed.
 //!
-//! For a structure that takes an extent from the volume for everything it writes, and gives it back. It owns what its
-//! last checkpoint names; what the checkpoint leaves out is free once that is durable.
+//! This is for a structure that allocates an extent of the volume for everything it writes, and frees it again. It owns
+//! what its last checkpoint names; what a checkpoint leaves out is free once that checkpoint is durable.
 
 use std::sync::{Arc, Mutex};
 
@@ -9,44 +9,44 @@ use nandex_store::Volume;
 use nandex_store::mutants::{Barrier, is_on};
 use nandex_store::space::Extent;
 
-/// Something on an extent of its own, written once.
+/// An item in its own extent, written once.
 pub(crate) trait OnFlash: std::fmt::Debug {
     fn extent(&self) -> Extent;
 }
 
-/// What left the maps, and the extents that the last capture named.
+/// The items that left the maps, and the extents that the last capture named.
 #[derive(Debug)]
 pub(crate) struct Retired<T>(Mutex<State<T>>);
 
 #[derive(Debug)]
 struct State<T> {
     things: Vec<Arc<T>>,
-    /// In their order on the device.
+    /// The named extents, in their order on the device.
     named: Vec<Extent>,
 }
 
-/// Is this extent one of those, which are in order? A structure may have thousands.
+/// Returns whether `ordered`, which is sorted, contains an extent. A structure may have thousands.
 fn has(ordered: &[Extent], extent: Extent) -> bool {
     let at = ordered.binary_search_by_key(&extent.start, |it| it.start);
     at.is_ok_and(|at| ordered[at] == extent)
 }
 
 impl<T: OnFlash> Retired<T> {
-    /// For a structure whose checkpoint names these extents.
+    /// Creates the list for a structure whose checkpoint names these extents.
     pub(crate) fn new(mut named: Vec<Extent>) -> Self {
         named.sort_by_key(|extent| extent.start);
         Self(Mutex::new(State { things: Vec::new(), named }))
     }
 
-    /// Keeps the pages of these until nobody reads them. The caller sees to it that no checkpoint comes between this
-    /// and the change of the maps.
+    /// Keeps the pages of these items until no reader has them. The caller ensures that no checkpoint comes between
+    /// this call and the change of the maps.
     pub(crate) fn retire(&self, things: impl Iterator<Item = Arc<T>>) {
         self.0.lock().expect("no holder of the retired pages panics").things.extend(things);
     }
 
-    /// The extents that a checkpoint names: those in use, and those of what left the maps and is still read. Once
-    /// nobody reads a thing its extent is given back: by the checkpoint that leaves it out, or at once if no
-    /// checkpoint has named it.
+    /// Returns the extents that a checkpoint names: those in use, and those of items that left the maps and are still
+    /// being read. Once an item has no readers its extent is freed: by the checkpoint that leaves it out, or at once if
+    /// no checkpoint has named it.
     pub(crate) fn extents(&self, volume: &Volume, mut extents: Vec<Extent>) -> Vec<Extent> {
         let mut state = self.0.lock().expect("no holder of the retired pages panics");
         for thing in std::mem::take(&mut state.things) {
@@ -58,7 +58,7 @@ impl<T: OnFlash> Retired<T> {
                 volume.give_back(extent);
             }
         }
-        // A thing that left the maps after they were captured is listed twice.
+        // An item that left the maps after they were captured is listed twice.
         extents.sort_by_key(|extent| extent.start);
         extents.dedup();
         state.named.clone_from(&extents);

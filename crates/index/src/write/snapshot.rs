@@ -1,11 +1,11 @@
 //! Snapshots: buffers that are saved before they are full.
 //!
-//! Closing a structure, `flush`, and a log that is nearly full must not flush a half-empty buffer: that would
-//! evict entries, or rewrite a level, for little. Instead the buffer's content is saved separately, and the
-//! buffer stays in RAM and fills further. The next open loads the snapshot and replays only the log after it.
+//! Closing a structure, `flush`, and a log that is nearly full must not flush a half-empty buffer: that would evict
+//! entries, or rewrite a level, for little. Instead the buffer's contents are saved separately, and the buffer stays in
+//! RAM and continues to fill. The next opening loads the snapshot and replays only the log after it.
 //!
-//! Snapshots are written only while a checkpoint prepares, so the one that the last durable checkpoint refers
-//! to is never overwritten. Its [`SnapshotStore`] decides how it is kept on flash: pages in fixed places for
+//! Snapshots are written only while a checkpoint prepares, so the one that the last durable checkpoint refers to is
+//! never overwritten. A buffer's [`SnapshotStore`] determines how it is stored on flash: pages in fixed places for
 //! entries, a run for fingerprints.
 
 use std::collections::BTreeSet;
@@ -25,27 +25,26 @@ use nandex_store::mutants::{Barrier, is_on};
 use super::{Boundary, Checkpoints, Core, Layout, PartitionState, WriteBuffer};
 use crate::{Damage, Error, Result, damage};
 
-/// Threads that load snapshots when a table is opened; each has one read in flight.
+/// The number of threads that load snapshots when a table is opened; each has one read in flight.
 const LOADERS: usize = 4;
 
-/// Keeps snapshots of buffers on flash.
+/// Stores snapshots of buffers on flash.
 pub(crate) trait SnapshotStore<B>: Debug + Send + Sync {
-    /// A buffer's content, copied under the partition's lock.
+    /// A buffer's contents, copied under the partition's lock.
     type Copy: Send;
-    /// Where a snapshot is.
+    /// The location of a snapshot.
     type Ref: Clone + Debug + Send + Sync;
 
-    /// Can a snapshot take all of this buffer? Otherwise the buffer is flushed.
+    /// Returns whether a snapshot can hold all of this buffer. Otherwise the buffer is flushed.
     fn fits(&self, _buffer: &B) -> bool {
         true
     }
 
-    /// Copies a buffer's content. No I/O.
+    /// Copies a buffer's contents, without I/O.
     fn copy(&self, buffer: &B) -> Self::Copy;
 
-    /// Writes a snapshot of a partition's buffer, and returns its size in bytes too. `durable` is the one
-    /// that the last durable checkpoint refers to; `next_generation` gives numbers that were never used
-    /// before.
+    /// Writes a snapshot of a partition's buffer, and also returns its size in bytes. `durable` is the snapshot that
+    /// the last durable checkpoint refers to; `next_generation` returns numbers that were never used before.
     ///
     /// # Errors
     /// A failed write, no space.
@@ -63,8 +62,8 @@ pub(crate) trait SnapshotStore<B>: Debug + Send + Sync {
     /// A failed read, damage.
     fn load(&self, index: usize, from: &Self::Ref, buffer: &mut B) -> Result<()>;
 
-    /// Reads what can be proven of a snapshot into an empty buffer, and returns the pages that cannot. A store whose
-    /// snapshots are whole or nothing reads all of it.
+    /// Reads the pages of a snapshot that can be verified into an empty buffer, and returns those that cannot. A store
+    /// that can only load a snapshot as a whole reads all of it.
     ///
     /// # Errors
     /// As [`load`](Self::load).
@@ -72,57 +71,57 @@ pub(crate) trait SnapshotStore<B>: Debug + Send + Sync {
         self.load(index, from, buffer).map(|()| Vec::new())
     }
 
-    /// Has writing `newer` overwritten `older`?
+    /// Returns whether writing `newer` has overwritten `older`.
     fn overwrites(newer: &Self::Ref, older: &Self::Ref) -> bool;
 
-    /// Discards a snapshot whose buffer is gone meanwhile.
+    /// Discards a snapshot whose buffer has left meanwhile.
     fn discard(&self, _snapshot: Self::Ref) {}
 
-    /// Appends the bytes of a reference.
+    /// Encodes a reference.
     fn encode(reference: Option<&Self::Ref>, out: &mut Vec<u8>);
 
-    /// Reads a reference from bytes that may be anything.
+    /// Reads a reference from untrusted bytes.
     ///
     /// # Errors
-    /// Corruption, told by the reader.
+    /// Corruption, reported by the reader.
     fn decode(&self, reader: &mut Reader<'_>) -> Result<Option<Self::Ref>>;
 }
 
-/// A page of a snapshot that cannot be read or proven, in a volume that is only read.
+/// A page of a snapshot that cannot be read or verified, in a volume opened read-only.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct LostPage {
     /// Its index among the pages of the snapshot.
     pub index: usize,
-    /// Pages of the buffer; the snapshot's further pages are those of its stash.
+    /// The pages of the buffer; the snapshot's further pages are those of its stash.
     pub buffer_pages: usize,
     pub page: PageId,
 }
 
 impl LostPage {
-    /// A snapshot of which nothing can be used, because of the page that this error is about. The buffer that it was
-    /// read into is empty again.
+    /// Handles a snapshot that is unusable as a whole, because of the page that `error` is about. The buffer that it
+    /// was read into is emptied again.
     ///
     /// # Errors
-    /// The error itself, if it is about no page.
+    /// The error itself, if it is not about a page.
     pub(crate) fn whole<B: WriteBuffer>(error: Error, buffer: &mut B) -> Result<Vec<Self>> {
         let Some(page) = damage::page_of(&error) else { return Err(error) };
         buffer.clear();
         Ok(vec![Self { index: 0, buffer_pages: 0, page }])
     }
 
-    /// The damage of a page whose buffer pages have that many slots.
+    /// Returns the damage of this page, given the slots of a buffer's page.
     pub(crate) fn as_damage(&self, slots: usize) -> Damage {
         Damage::new(self.page, slots, self.error())
     }
 
-    /// Refuses a key that it may have had.
+    /// Fails for a key that the lost page may have had.
     pub(super) fn refuse(&self, hash: KeyHash) -> Result<()> {
         let is_stash = self.index >= self.buffer_pages;
         let may_hold = is_stash || page_of(hash, self.buffer_pages) == self.index;
         if may_hold { Err(self.error()) } else { Ok(()) }
     }
 
-    /// The damage as an error.
+    /// Returns the damage as an error.
     pub(crate) fn error(&self) -> Error {
         damage::lost_page(self.page)
     }
@@ -137,7 +136,7 @@ pub(crate) type SnapshotRef<B> = <Store<B> as SnapshotStore<B>>::Ref;
 #[derive(Debug)]
 pub(crate) struct Snapshot<B: WriteBuffer> {
     pub(crate) place: SnapshotRef<B>,
-    /// Which updates it covers, where updates add up.
+    /// The updates that it covers, if updates add up.
     pub(crate) boundary: Boundary,
 }
 
@@ -147,7 +146,7 @@ impl<B: WriteBuffer> Clone for Snapshot<B> {
     }
 }
 
-/// A structure's snapshots, and what the next checkpoint has to save.
+/// A structure's snapshots, and the buffers that the next checkpoint must save.
 #[derive(Debug)]
 pub(super) struct Snapshots<B: WriteBuffer> {
     pub store: Store<B>,
@@ -160,18 +159,18 @@ struct SnapshotsState<B: WriteBuffer> {
     /// Each partition's snapshot in the last durable checkpoint.
     durable: Vec<Option<SnapshotRef<B>>>,
     captured: Vec<Option<SnapshotRef<B>>>,
-    /// Save buffers with updates that were logged before this place.
+    /// Requests saving buffers with updates that were logged before this position.
     before: Option<Lsn>,
     /// The partitions that a flush still has to save.
     unsaved: BTreeSet<usize>,
 }
 
-/// Which buffers the next checkpoint saves.
+/// The condition on which the next checkpoint saves a buffer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum SaveIf {
-    /// It has updates that were logged before this place.
+    /// The buffer has updates that were logged before this position.
     LoggedBefore(Lsn),
-    /// It has changed since its last snapshot.
+    /// The buffer has changed since its last snapshot.
     Changed,
 }
 
@@ -179,7 +178,7 @@ enum SaveIf {
 struct Draft<B: WriteBuffer> {
     copy: <Store<B> as SnapshotStore<B>>::Copy,
     boundary: Boundary,
-    /// The buffer, its updates, and the log's place when it was copied.
+    /// The number of the buffer and of its updates, and the log position when it was copied.
     number: u64,
     updates: u64,
     next_lsn: Lsn,
@@ -206,8 +205,7 @@ impl<B: WriteBuffer> Snapshots<B> {
         self.lock().next_generation
     }
 
-    /// Takes the requests: for each partition the stronger one. Saving a buffer's changes also saves
-    /// everything older.
+    /// Takes the requests: for each partition the stronger one. Saving a buffer's changes also saves everything older.
     fn take_requests(&self) -> Vec<(usize, SaveIf)> {
         let mut state = self.lock();
         let mut requests = vec![state.before.take().map(SaveIf::LoggedBefore); state.durable.len()];
@@ -217,18 +215,18 @@ impl<B: WriteBuffer> Snapshots<B> {
         requests.into_iter().enumerate().filter_map(|(index, it)| Some((index, it?))).collect()
     }
 
-    /// Notes what the current checkpoint refers to.
+    /// Notes the snapshots that the current checkpoint refers to.
     pub(super) fn capture(&self, snapshots: Vec<Option<SnapshotRef<B>>>) {
         self.lock().captured = snapshots;
     }
 
-    /// The checkpoint is durable.
+    /// Notes that the checkpoint is durable.
     pub(super) fn committed(&self) {
         let mut state = self.lock();
         state.durable = state.captured.clone();
     }
 
-    /// Returns a number that no snapshot, and no run, had before.
+    /// Returns a number that no snapshot or run has had before.
     pub(super) fn take_generation(&self) -> u64 {
         let mut state = self.lock();
         state.next_generation += 1;
@@ -246,35 +244,35 @@ impl<B: WriteBuffer> Snapshots<B> {
 }
 
 impl<L: Layout> Core<L> {
-    /// Returns a generation for the structure's pages that no snapshot and no other page had before.
+    /// Returns a generation for the structure's pages that no snapshot or other page has had before.
     pub(crate) fn take_generation(&self) -> u64 {
         self.snapshots.take_generation()
     }
 
-    /// Asks the next checkpoints to save every buffer, until all are saved.
+    /// Requests that the next checkpoints save every buffer, until all are saved.
     pub(crate) fn snapshot_all(&self) {
         self.snapshots.lock().unsaved = (0..self.partitions.len()).collect();
     }
 
-    /// Asks the next checkpoints to save a partition's buffer.
+    /// Requests that the next checkpoints save a partition's buffer.
     pub(super) fn snapshot_soon(&self, index: usize) {
         self.snapshots.lock().unsaved.insert(index);
     }
 
-    /// Asks the next checkpoint to save buffers with updates that were logged before this place.
+    /// Requests that the next checkpoint saves buffers with updates that were logged before this position.
     pub(crate) fn snapshot_before(&self, before: Lsn) {
         self.snapshots.lock().before = Some(before);
     }
 
-    /// Are there partitions that no checkpoint could save yet, because a full buffer was being written?
+    /// Returns whether there are partitions that no checkpoint could save yet, because a full buffer was being written.
     pub(super) fn has_unsaved(&self) -> bool {
         !self.snapshots.lock().unsaved.is_empty()
     }
 
     /// Saves the requested buffers. Called only while a checkpoint prepares.
     ///
-    /// Saves each at most once: a second snapshot could overwrite the first, and a move that was logged in
-    /// between may name the first.
+    /// Saves each at most once: a second snapshot could overwrite the first, and a move logged in between may name the
+    /// first.
     pub(crate) fn write_snapshots(&self) -> Result<()> {
         let mut unsaved = Vec::new();
         for (index, request) in self.snapshots.take_requests() {
@@ -302,7 +300,7 @@ impl<L: Layout> Core<L> {
             }
             if !self.snapshots.store.fits(&state.active) {
                 return match self.try_freeze(index, &mut state, 0) {
-                    // A replay has filled it past its limits, and flash has no space for it: the log keeps it.
+                    // A replay has filled it past its limits, and flash has no space for it: the log keeps its updates.
                     Err(Error::Full { .. }) if self.logs() => Ok(true),
                     frozen => frozen.map(|_| false),
                 };
@@ -323,12 +321,12 @@ impl<L: Layout> Core<L> {
         }
         state.snapshot = Some(snapshot);
         state.saved_updates = updates;
-        // Updates that came meanwhile were logged at or after this place.
+        // Updates that arrived meanwhile were logged at or after this position.
         state.since = (state.updates != updates).then_some(next_lsn);
         Ok(true)
     }
 
-    /// A copy of the active buffer; none while the log has no space for its boundary.
+    /// Copies the active buffer; returns `None` while the log has no space for its boundary.
     fn draft(&self, index: usize, state: &PartitionState<L>) -> Result<Option<Draft<L::Buffer>>> {
         let Some(boundary) = self.snapshot_boundary(index)? else { return Ok(None) };
         Ok(Some(Draft {
@@ -393,7 +391,7 @@ fn is_wanted<L: Layout>(state: &PartitionState<L>, request: SaveIf) -> bool {
     }
 }
 
-/// Which of two places a snapshot is written to, so that the durable one stays.
+/// Returns which of two places a snapshot is written to, so that the durable one stays.
 pub(super) fn other_slot(durable: Option<u8>) -> u8 {
     let other = |slot| if is_on(Barrier::SnapshotsAlternate) { 1 - slot } else { slot };
     durable.map_or(0, other)

@@ -1,8 +1,9 @@
-//! Updates that change several partitions and are one entry of the log: after a crash all of them are there, or none.
+//! Updates that change several partitions with one log entry: after a crash either all of the changes are present, or
+//! none.
 //!
-//! All partitions of such an update are locked together, in the rising order of their numbers. Each notes the entry's
-//! place as needed before the entry is appended. A replay applies the entry to each partition that does not have it on
-//! flash, so an update must do no harm where it is applied twice.
+//! All partitions of such an update are locked together, in ascending order of their numbers. Each notes the entry's
+//! position as needed before the entry is appended. A replay applies the entry to each partition that does not have it
+//! on flash, so applying an update twice must be harmless.
 
 use nandex_store::mutants::{Barrier, is_on};
 
@@ -11,7 +12,7 @@ use super::{Core, Layout, PartitionState};
 use crate::Result;
 
 impl<L: Layout> Core<L> {
-    /// Locks these partitions for updates. Their numbers rise, and none comes twice.
+    /// Locks these partitions for updates. Their numbers are in strictly ascending order.
     pub(crate) fn lock_all(&self, indices: impl Iterator<Item = usize>) -> Vec<Locked<'_, L>> {
         indices.map(|index| self.partitions[index].write()).collect()
     }
@@ -31,9 +32,9 @@ impl<L: Layout> Core<L> {
         Ok(())
     }
 
-    /// Bytes of the log that updates of that many bytes reserve. After each flushed buffer a move, and a sync that
-    /// frees a block, close the log's blocks early. So a batch reserves twice its bytes, and one block for every two
-    /// buffers that already wait.
+    /// Returns the bytes of the log that updates of `bytes` bytes reserve. A move after each flushed buffer, and a sync
+    /// that frees a block, close the log's blocks early. So a batch reserves twice its bytes, plus one block for every
+    /// two buffers that already wait.
     pub(crate) fn reserved_bytes(&self, bytes: u64) -> u64 {
         if !self.policy.logs_moves {
             return bytes;

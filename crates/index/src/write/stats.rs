@@ -1,4 +1,4 @@
-//! The figures: counted where they arise, added up on request.
+//! Statistics, counted where events happen and added up on request.
 
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
@@ -11,28 +11,28 @@ use super::{Core, Layout, Partition, TableLayout};
 use crate::Error;
 use crate::api::TableStats;
 
-/// What is counted since the structure was opened, and what its life before has counted.
+/// The counts since the structure was opened, and those of its life before.
 #[derive(Debug, Default)]
 pub(crate) struct WriteCounters {
     pub(crate) flushes: AtomicU64,
     pub(crate) flush_entries: AtomicU64,
     pub(crate) flush_slots: AtomicU64,
-    /// Entries in incarnations now.
+    /// The current entries in incarnations.
     pub(crate) flushed_entries: AtomicU64,
     pub(crate) data_bytes_written: AtomicU64,
     pub(crate) evicted: AtomicU64,
     pub(crate) retained: AtomicU64,
     pub(crate) forced_evictions: AtomicU64,
-    /// The share of new keys among entries that wait for a merge.
+    /// The share of new keys among the entries that wait for a merge.
     pub(crate) new_keys: NewKeysNow,
-    /// What was evicted before this opening, also by parts that are gone.
+    /// The entries evicted before this opening, including by parts that no longer exist.
     evicted_before: AtomicU64,
-    /// As `evicted_before`, of `forced_evictions`.
+    /// The part of `forced_evictions` from before this opening.
     forced_before: AtomicU64,
 }
 
 impl WriteCounters {
-    /// Counters of a structure whose checkpoint has these counts, and this share of new keys.
+    /// Creates the counters of a structure whose checkpoint has these counts and this share of new keys.
     pub(super) fn restore(life: LifeCounts, new_keys: NewKeys) -> Self {
         let counters = Self::default();
         counters.new_keys.set(new_keys);
@@ -40,7 +40,7 @@ impl WriteCounters {
         counters
     }
 
-    /// What was dropped in all openings until now.
+    /// Returns what was dropped in all openings until now.
     pub(crate) fn life(&self) -> LifeCounts {
         let sum = |before: &AtomicU64, since: &AtomicU64| {
             before.load(Relaxed).saturating_add(since.load(Relaxed))
@@ -51,7 +51,7 @@ impl WriteCounters {
         }
     }
 
-    /// Adds the counts of a part that goes.
+    /// Adds the counts of a part that is removed.
     pub(crate) fn take_over(&self, life: LifeCounts) {
         self.evicted_before.fetch_add(life.evicted, Relaxed);
         self.forced_before.fetch_add(life.forced_evictions, Relaxed);
@@ -59,13 +59,13 @@ impl WriteCounters {
 }
 
 impl<L: Layout> Core<L> {
-    /// The damaged pages of snapshots whose entries the buffers lack.
+    /// Returns the damaged pages of snapshots whose entries the buffers lack.
     pub(crate) fn lost_pages(&self) -> Vec<PageId> {
         let of = |partition: &Partition<L>| partition.read().lost_pages().collect::<Vec<_>>();
         self.partitions.iter().flat_map(of).collect()
     }
 
-    /// Counts a flushed buffer: its entries, and its slots.
+    /// Counts a flushed buffer: its entries and its slots.
     pub(crate) fn count_flush(&self, entries: u64, slots: usize) {
         self.counters.flushes.fetch_add(1, Relaxed);
         self.counters.flush_entries.fetch_add(entries, Relaxed);
@@ -77,7 +77,7 @@ impl<L: Layout> Core<L> {
         self.counters.data_bytes_written.fetch_add(bytes, Relaxed);
     }
 
-    /// RAM that the structure holds: buffers and spare buffers, the layout's own, lookups, scratch memory of
+    /// Returns the RAM of the structure: buffers and spare buffers, the layout's own, lookups, scratch memory of
     /// flushes, and the log's buffers.
     pub(crate) fn ram_bytes(&self) -> u64 {
         let buffers = self.partitions.iter().map(|it| it.read().buffer_bytes()).sum::<u64>();
@@ -93,8 +93,8 @@ impl<L: Layout> Core<L> {
 }
 
 impl<L: TableLayout> Core<L> {
-    /// The error of a full table, with the entries that `stats` counts: whoever finds it full holds the lock of one
-    /// partition and cannot count the others' buffers.
+    /// Returns the error of a full table with the number of entries from `stats`: the thread that finds the table full
+    /// holds the lock of one partition and cannot count the others' buffers.
     #[cold]
     pub(crate) fn counted(&self, error: Error) -> Error {
         match error {
@@ -113,7 +113,7 @@ impl<L: TableLayout> Core<L> {
             inserts += state.updates_taken;
         }
         let slots = read(&counters.flush_slots);
-        // The life is read last, so that it is never less than what this opening has counted.
+        // The life counts are read last, so that they are never less than the counts of this opening.
         let (evicted, forced_evictions) =
             (read(&counters.evicted), read(&counters.forced_evictions));
         let life = counters.life();

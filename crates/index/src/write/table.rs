@@ -1,4 +1,4 @@
-//! Tables on the write path: entries of keys and values, of which a later one replaces an earlier one.
+//! Tables on the write path: entries of keys and values, of which a later one replaces an earlier one of the same key.
 
 use nandex_device::PageId;
 use nandex_store::buffer::{Buffer, STASH_LEN_MAX};
@@ -20,65 +20,65 @@ use super::{
 use crate::lookup::TableCache;
 use crate::{Error, Result};
 
-/// Updates of one buffer, or entries that leave it, whose places are prefetched together: as many misses as a core has
-/// in flight at once.
+/// The number of updates of one buffer, or entries that leave it, whose places are prefetched together: as many cache
+/// misses as a core has in flight at once.
 const PREFETCHED: usize = 16;
 
-/// What a table's buffers are, taken from its configuration.
+/// The shape of a table's buffers, from its configuration.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct TableShape {
     /// The layout of entry pages.
     pub layout: EntryLayout,
-    /// Partitions, a power of two.
+    /// The number of partitions, a power of two.
     pub partitions: u32,
     /// Pages of 4 KiB in a buffer.
     pub buffer_pages: u32,
-    /// Entries in a buffer's pages at which it counts as full; its stash is extra.
+    /// The number of entries in a buffer's pages at which it counts as full; its stash is extra.
     pub entries_max: u32,
-    /// Entries that flushes may carry over from the buffers that one snapshot has to hold, without stashes.
+    /// The most entries that flushes carry over from the buffers that one snapshot has to hold, without stashes.
     pub carry_over_max: u32,
-    /// Buffers in addition to one per partition.
+    /// The number of buffers in addition to one per partition.
     pub spare_buffers: u32,
-    /// Is the first buffer of each partition flushed early, each at another fill?
+    /// Whether the first buffer of each partition is flushed early, each at another fill.
     pub stagger: bool,
 }
 
 impl TableShape {
-    /// Entries that fit a buffer, stash included.
+    /// Returns the number of entries that fit a buffer, including its stash.
     pub(crate) fn buffer_limit(&self) -> usize {
         (self.entries_max as usize).saturating_add(STASH_LEN_MAX)
     }
 
-    /// The partition of a key: the first bits of its hash.
+    /// Returns the partition of a key: the first bits of its hash.
     #[inline]
     pub(crate) fn partition_of(&self, hash: KeyHash) -> usize {
         self.partition_of_place(hash.place)
     }
 
-    /// The partition of a key whose hash has this place.
+    /// Returns the partition of a key whose hash has this place.
     #[inline]
     pub(crate) fn partition_of_place(&self, place: u64) -> usize {
         // The shift is split so that a single partition (0 bits) works too.
         (place >> 1 >> (63 - self.partitions.trailing_zeros())) as usize
     }
 
-    /// An empty buffer for so few entries, however many pages others have.
+    /// Creates an empty buffer for `entries_max` entries, which may have fewer pages than others.
     pub(crate) fn new_small_buffer(&self, hasher: KeyHasher, entries_max: usize) -> Buffer {
         Buffer::new(self.layout, hasher, self.small_buffer_pages(entries_max))
     }
 
-    /// The pages of such a buffer.
+    /// Returns the pages of such a small buffer.
     pub(crate) fn small_buffer_pages(&self, entries_max: usize) -> usize {
         let pages = entries_max.div_ceil(self.layout.slots() * 3 / 4).max(1);
         pages.min(self.buffer_pages as usize)
     }
 
-    /// An empty buffer.
+    /// Creates an empty buffer.
     pub(crate) fn new_buffer(&self, hasher: KeyHasher) -> Buffer {
         Buffer::new(self.layout, hasher, self.buffer_pages as usize)
     }
 
-    /// The write path's view of this shape.
+    /// Returns the write path's view of this shape.
     pub(super) fn write_shape(&self) -> WriteShape {
         let most = self.buffer_limit() as u64;
         let half = Stagger::Between { least: most / 2, most };
@@ -94,16 +94,16 @@ impl TableShape {
 /// What the write path needs to open a table.
 pub(crate) struct TableOpening {
     pub shape: TableShape,
-    /// Threads that write full buffers; with 0 the updating thread does.
+    /// The threads that write full buffers; with 0 the updating thread does.
     pub flush_threads: usize,
-    /// Where the places for snapshots begin.
+    /// The first page of the places for snapshots.
     pub snapshots_at: PageId,
-    /// Reads the table's pages for lookups.
+    /// The pool that reads the table's pages for lookups.
     pub reads: ReadPool,
 }
 
 impl TableOpening {
-    /// The same for a table of this volume.
+    /// Adds what the write path needs for a table of this volume.
     pub(crate) fn of(self, volume: &Volume, structure: &Structure) -> Opening<Buffer> {
         let Self { shape, flush_threads, snapshots_at, reads } = self;
         let places = SnapshotPlaces::new(structure.id, &shape, snapshots_at);
@@ -124,7 +124,7 @@ pub(crate) struct EntryUpdate<'e> {
     pub entry: Entry<'e>,
 }
 
-/// Puts all entries of a buffer into an empty one of any size.
+/// Copies all entries of a buffer into an empty one of any size.
 pub(crate) fn copy_entries(from: &Buffer, to: &mut Buffer, hasher: KeyHasher) {
     let of_pages = from.page_entries().map(|(_, _, entry)| entry);
     of_pages.chain(from.stash_entries()).for_each(|it| to.force(hasher.hash(it.key), it));
@@ -169,7 +169,7 @@ impl WriteBuffer for Buffer {
         self.reset();
     }
 
-    /// The cache says from now on what this buffer says: a newer buffer with the key is asked first.
+    /// Updates the cache with the entries of this buffer: a newer buffer with the key is searched first.
     fn leave(&self, cache: &TableCache, hasher: KeyHasher) {
         let of_pages = self.page_entries().map(|(_, _, entry)| entry);
         leave(cache, hasher, of_pages.chain(self.stash_entries()));
@@ -180,7 +180,7 @@ impl WriteBuffer for Buffer {
     }
 }
 
-/// The cache says from now on what these entries say, which are about to leave RAM for flash.
+/// Updates the cache with these entries, which are about to leave RAM for flash.
 pub(crate) fn leave<'e>(
     cache: &TableCache,
     hasher: KeyHasher,
@@ -203,7 +203,7 @@ pub(crate) fn leave<'e>(
     }
 }
 
-/// Entries in the log: a tag, the key, and the value of a put.
+/// The encoding of entries in the log: a tag, the key, and the value of a put.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct EntryCodec {
     pub shape: TableShape,
@@ -211,12 +211,12 @@ pub(crate) struct EntryCodec {
 }
 
 impl EntryCodec {
-    /// Bytes of an entry in the log.
+    /// Returns the bytes of an entry in the log.
     pub(crate) fn entry_bytes(&self) -> usize {
         LOG_ENTRY_EXTRA_BYTES + self.shape.layout.entry_bytes()
     }
 
-    /// Appends what a flush has put back to the log, with the place from which on a replay finds it anyway.
+    /// Appends an entry that a flush has put back to the log, with the position from which a replay finds it anyway.
     ///
     /// # Errors
     /// As [`Log::append`].
@@ -285,10 +285,10 @@ impl LogCodec<Buffer> for EntryCodec {
 }
 
 impl<L: TableLayout> PartitionState<L> {
-    /// What the buffers know of a key.
+    /// Returns the state of a key in the buffers.
     ///
     /// # Errors
-    /// Nothing, and a page that may have had it is lost.
+    /// The key is not found, and a lost page may have had it.
     #[inline]
     pub(crate) fn buffered(&self, hash: KeyHash, key: &[u8]) -> Result<KeyState<&[u8]>> {
         let frozen = || {
@@ -296,14 +296,14 @@ impl<L: TableLayout> PartitionState<L> {
             states.find(KeyState::is_known).unwrap_or_default()
         };
         let known = self.active.get(hash, key).or_else(frozen);
-        // What a lost page of the snapshot had of a key that is known was older.
+        // A lost page of the snapshot had at most an older version of a key that is found.
         if !known.is_known() {
             self.lost.iter().try_for_each(|lost| lost.refuse(hash))?;
         }
         Ok(known)
     }
 
-    /// Those of these entries of which no buffer has a newer version.
+    /// Returns those of these entries for which no buffer has a newer version.
     ///
     /// # Errors
     /// As [`buffered`](Self::buffered).
@@ -320,20 +320,20 @@ impl<L: TableLayout> PartitionState<L> {
         Ok(others)
     }
 
-    /// Is a key in a buffer that is being written?
+    /// Returns whether a key is in a buffer that is being written.
     pub(crate) fn in_frozen(&self, hash: KeyHash, key: &[u8]) -> bool {
         self.frozen.iter().any(|frozen| frozen.buffer.get(hash, key).is_known())
     }
 }
 
 impl<L: TableLayout> Core<L> {
-    /// The layout of entry pages.
+    /// Returns the layout of entry pages.
     #[inline]
     pub(crate) fn entry_layout(&self) -> EntryLayout {
         self.codec.shape.layout
     }
 
-    /// The partition of a key.
+    /// Returns the partition of a key.
     #[inline]
     pub(crate) fn partition_of(&self, hash: KeyHash) -> usize {
         self.codec.shape.partition_of(hash)
@@ -361,13 +361,14 @@ impl<L: TableLayout> Core<L> {
         self.acknowledge()
     }
 
-    /// Removes a key: drops it if RAM knows that flash does not hold it, else puts a tombstone.
+    /// Removes a key: drops its entry if RAM proves that flash does not have the key, else puts a tombstone.
     #[inline]
     pub(crate) fn remove(&self, key: &[u8]) -> Result<()> {
         self.remove_with(key, (false, self.policy.forces_removals))
     }
 
-    /// As [`remove`](Self::remove), where an older table may hold the key too. A full table refuses it: it grows.
+    /// Like [`remove`](Self::remove), if an older table may have the key too. A full table rejects the removal, since
+    /// it grows instead.
     pub(crate) fn remove_or_grow(&self, key: &[u8], may_be_elsewhere: bool) -> Result<()> {
         self.remove_with(key, (may_be_elsewhere, false))
     }
@@ -396,7 +397,7 @@ impl<L: TableLayout> Core<L> {
         let EntryUpdate { hash, entry } = update;
         if is_older {
             match self.apply_locked(index, state, &[update], &mut Vec::new()) {
-                // Removals make space, so even a full buffer takes them.
+                // Removals make space, so even a full buffer accepts them.
                 Err(Error::Full { .. }) if forces => {
                     state = self.partitions[index].write();
                     state.active.force(hash, entry);
@@ -412,7 +413,7 @@ impl<L: TableLayout> Core<L> {
         Ok(state)
     }
 
-    /// Refuses keys and values of other widths than the table's.
+    /// Fails for keys and values of other widths than the table's.
     pub(crate) fn check_pairs(&self, pairs: &[(&[u8], &[u8])]) -> Result<()> {
         pairs.iter().try_for_each(|(key, value)| {
             self.check_key_width(key)?;
@@ -426,8 +427,8 @@ impl<L: TableLayout> Core<L> {
         self.acknowledge()
     }
 
-    /// Pairs inserted at a time: an eighth of the log, so that batches of several threads fit at once; half
-    /// of that if they reserve twice as much.
+    /// Returns the number of pairs inserted at a time: an eighth of the log, so that batches of several threads fit at
+    /// once; half of that if they reserve twice as much.
     pub(crate) fn batch_len(&self) -> usize {
         let share = if self.policy.logs_moves { 16 } else { 8 };
         let entry_bytes = self.codec.entry_bytes() as u64;
@@ -435,8 +436,8 @@ impl<L: TableLayout> Core<L> {
         usize::try_from(entries).unwrap_or(BATCH).clamp(1, BATCH)
     }
 
-    /// Puts a batch partition by partition, so that each one's pages stay in the processor's cache. Pairs
-    /// with the same key keep their order.
+    /// Inserts a batch partition by partition, so that each one's pages stay in the processor's cache. Pairs with the
+    /// same key keep their order.
     pub(crate) fn insert_batch(&self, pairs: &[(&[u8], &[u8])]) -> Result<()> {
         let _reservation = self.volume.reserve(self.batch_bytes(pairs.len()))?;
         let hashes: Vec<_> = pairs.iter().map(|(key, _)| self.hasher.hash(key)).collect();
@@ -457,7 +458,7 @@ impl<L: TableLayout> Core<L> {
         })
     }
 
-    /// Bytes of the log that a batch of entries reserves.
+    /// Returns the bytes of the log that a batch of entries reserves.
     pub(super) fn batch_bytes(&self, entries: usize) -> u64 {
         self.reserved_bytes((entries * self.codec.entry_bytes()) as u64)
     }

@@ -1,4 +1,4 @@
-//! A device that tells tests of writes and syncs, so that they may act in the middle of them.
+//! A device that reports writes and syncs to tests, so that they can act in the middle of them.
 
 use std::fmt;
 use std::sync::{Arc, Mutex};
@@ -6,28 +6,28 @@ use std::sync::{Arc, Mutex};
 use nandex_device::{Call, Observer, OpKind, PageId, Watched};
 use nandex_sim::SimDevice;
 
-/// What is told of writes before they are done, and of syncs after that.
+/// A callback that is called before each write and after each sync.
 pub(crate) type Tell = dyn Fn(Asked) + Send + Sync;
 
-/// What the device was asked.
+/// The request to the device.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Asked {
     Write(PageId),
     Sync,
 }
 
-/// Tells of writes and syncs, so that a test may act in the middle of them.
+/// Reports writes and syncs, so that a test can act in the middle of them.
 #[derive(Default)]
 pub(crate) struct Telling(Mutex<Option<Arc<Tell>>>);
 
 impl Telling {
-    /// From now on tells this one, or nobody.
+    /// Reports to this callback from now on, or to none.
     pub(crate) fn set(&self, tell: Option<Arc<Tell>>) {
         *self.0.lock().unwrap() = tell;
     }
 
     fn tell(&self, asked: Asked) {
-        // Let go, since who is told may use the device.
+        // The lock is released first, since the callback may use the device.
         let tell = self.0.lock().unwrap().clone();
         tell.inspect(|tell| tell(asked));
     }
@@ -54,7 +54,7 @@ impl Observer for Telling {
     }
 }
 
-/// A simulated device that tells.
+/// Returns a simulated device that reports its requests.
 pub(crate) fn telling() -> Watched<SimDevice, Telling> {
     Watched::with(SimDevice::instant(), Arc::default())
 }

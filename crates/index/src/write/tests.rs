@@ -1,4 +1,4 @@
-//! A test that every layout with a lock of its maps runs: a capture holds it from its first partition to its last.
+//! A test for every layout with a lock of its maps: a capture holds it from its first partition to its last.
 
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
@@ -7,11 +7,11 @@ use nandex_store::Checkpointed;
 
 use super::{Checkpoints, Core};
 
-/// Does a capture hold `maps` while it reads the partitions?
+/// Returns whether a capture holds `maps` while it reads the partitions.
 pub(crate) fn capture_holds<L: Checkpoints>(core: &Core<L>, maps: &Mutex<()>) -> bool {
     let last = core.partitions.last().unwrap().write();
     std::thread::scope(|scope| {
-        // It comes as far as the last partition.
+        // The capture gets as far as the last partition.
         let capture = scope.spawn(|| Checkpointed::capture(core));
         let deadline = Instant::now() + Duration::from_secs(10);
         while maps.try_lock().is_ok() && Instant::now() < deadline {

@@ -1,5 +1,4 @@
-//! The update path: buffer first, then the log, then the acknowledgement; and what happens when a buffer is
-//! full.
+//! The update path: the buffer first, then the log, then the acknowledgement; and the handling of full buffers.
 
 use std::sync::atomic::Ordering::{Acquire, SeqCst};
 use std::sync::{Arc, MutexGuard, RwLockWriteGuard};
@@ -16,19 +15,19 @@ use super::{
 };
 use crate::Result;
 
-/// Full buffers that a partition may have waiting before its updates wait too.
+/// The most full buffers of a partition that may wait before its updates wait too.
 const FROZEN_MAX: usize = 2;
 
-/// Updates applied under one lock; lookups wait for no more.
+/// The most updates applied under one lock, which bounds the wait of lookups.
 pub(crate) const LOCKED_MAX: usize = 512;
 
-/// Updates of a batch that are sorted by partition at a time.
+/// The number of updates of a batch that are sorted by partition at a time.
 pub(crate) const BATCH: usize = 4096;
 
-/// Rounds of flushing everything that a close takes at most; mostly one is enough.
+/// The most rounds of flushing everything that a close takes; usually one is enough.
 const CLOSING_ROUNDS_MAX: usize = 8;
 
-/// The longest wait for a buffer before the caller looks again.
+/// The longest wait for a buffer before the caller checks again.
 const BUFFER_WAIT: Duration = Duration::from_millis(2);
 
 /// The longest single wait of an update for a flush that is behind: about the time to merge ten thousand
@@ -41,7 +40,7 @@ pub(super) type Update<'u, L> = <<L as Layout>::Buffer as WriteBuffer>::Update<'
 /// A partition's state, locked for updates.
 pub(crate) type Locked<'a, L> = RwLockWriteGuard<'a, PartitionState<L>>;
 
-/// Items sorted by partition and, within one, in their original order; passes each partition its own.
+/// Sorts items by partition, keeping their original order within each, and passes each partition its items.
 ///
 /// # Errors
 /// Those of `visit`, which ends the walk.
@@ -60,7 +59,7 @@ pub(crate) fn by_partition<T: Copy + Default>(
         ends[index] += ends[index - 1];
     }
     let mut sorted = vec![T::default(); count];
-    // While items are placed, each partition's place is its next one; in the end it is its last one's end.
+    // While items are placed, each partition's entry is its next position; at the end it is the end of its items.
     for (index, item) in items {
         sorted[ends[index]] = item;
         ends[index] += 1;
@@ -76,7 +75,7 @@ pub(crate) fn by_partition<T: Copy + Default>(
 }
 
 impl<L: Layout> Core<L> {
-    /// Waits until the log has space for updates of that many bytes, before any lock is taken.
+    /// Waits until the log has space for updates of `bytes` bytes, before any lock is taken.
     #[inline]
     pub(crate) fn wait_for_log(&self, bytes: u64) -> Result<Option<Reservation<'_>>> {
         let boundary = if L::Buffer::ADDS_UP { BOUNDARY_BYTES as u64 } else { 0 };
@@ -105,7 +104,7 @@ impl<L: Layout> Core<L> {
         Ok(())
     }
 
-    /// Waits for the log's space for updates of one partition, a lock's number at a time, and applies them as
+    /// Waits for the log's space for updates of one partition, up to [`LOCKED_MAX`] at a time, and applies them as
     /// [`apply`](Self::apply) does.
     #[inline]
     pub(crate) fn reserve_and_apply(
@@ -121,7 +120,7 @@ impl<L: Layout> Core<L> {
         Ok(())
     }
 
-    /// Waits a little before this many updates if they are ahead of the flushes.
+    /// Waits a little before these updates if they are ahead of the flushes.
     #[inline]
     pub(crate) fn wait_for_pace(&self, updates: usize) {
         if self.pace.must_wait(updates) {
@@ -129,8 +128,7 @@ impl<L: Layout> Core<L> {
         }
     }
 
-    /// As [`apply`](Self::apply), to a partition that the caller has locked. Changes buffers when one is
-    /// full.
+    /// Like [`apply`](Self::apply), for a partition that the caller has locked. Replaces the buffer when it is full.
     #[inline]
     pub(crate) fn apply_locked<'a>(
         &'a self,
@@ -143,17 +141,17 @@ impl<L: Layout> Core<L> {
             let count = state.active.apply(updates)?;
             let (applied, rest) = updates.split_at(count);
             self.note_updates(&mut state, count);
-            // A full buffer's content is logged before others can change it again.
+            // A full buffer's contents are logged before other threads can change it again.
             self.log_updates(index, &mut state, applied, records)?;
             if rest.is_empty() {
                 return Ok(state);
             }
             updates = rest;
             if count > 0 {
-                // Is the buffer full, or can the next update never be applied? The buffer says it of the first one.
+                // The buffer is full, or the next update can never be applied. Applying that one first tells which.
                 continue;
             }
-            // A buffer that holds anything can be flushed, and an empty one takes any update, if not now then after
+            // A buffer that has any entries can be flushed, and an empty one accepts any update, if not now then after
             // the flushes whose carry-over it awaits.
             let changes =
                 state.updates > 0 || state.active.entries() > 0 || !state.frozen.is_empty();
@@ -162,8 +160,8 @@ impl<L: Layout> Core<L> {
         }
     }
 
-    /// Applies and logs those of a partition's updates that `may` allows, by their number, under the lock. It
-    /// is asked again if the partition was unlocked before the update could be applied.
+    /// Applies and logs the updates of a partition that `may` allows, by their number, under the lock. `may` is called
+    /// again if the partition was unlocked before the update could be applied.
     pub(crate) fn apply_where(
         &self,
         index: usize,
@@ -214,8 +212,8 @@ impl<L: Layout> Core<L> {
         self.codec.append(self.volume.log(), (self.id, index), updates, records)
     }
 
-    /// Notes the log's place before what the active buffer alone has, if it was saved so far. Comes before the append,
-    /// so that the place is not after the update's.
+    /// Notes the log position before the updates that only the active buffer has, if the buffer was saved so far. This
+    /// precedes the append, so that the position is not after the update's.
     #[inline]
     pub(super) fn note_since(&self, state: &mut PartitionState<L>) {
         if is_on(Barrier::BufferNotesItsPlace) {
@@ -223,8 +221,8 @@ impl<L: Layout> Core<L> {
         }
     }
 
-    /// Replaces the full buffer by a fresh one. The full one is written in the background, or before this
-    /// returns if there is no background; waits when there is no fresh buffer.
+    /// Replaces the full buffer by a fresh one. The full one is written in the background, or before this returns if
+    /// there are no background threads; waits if there is no fresh buffer.
     #[cold]
     pub(crate) fn rotate<'a>(
         &'a self,
@@ -247,7 +245,7 @@ impl<L: Layout> Core<L> {
         self.wait_for_buffer(index, state)
     }
 
-    /// Lets flushes continue, here or in the background, with the partition unlocked meanwhile.
+    /// Lets flushes continue, in this thread or in the background, with the partition unlocked meanwhile.
     pub(crate) fn wait_for_buffer<'a>(
         &'a self,
         index: usize,
@@ -258,7 +256,8 @@ impl<L: Layout> Core<L> {
         Ok(self.partitions[index].write())
     }
 
-    /// Lets flushes continue, here or in the background, for whoever needs a spare buffer. The caller holds no lock.
+    /// Lets flushes continue, in this thread or in the background, for a caller that needs a spare buffer. The caller
+    /// holds no lock.
     pub(crate) fn continue_flushes(&self) -> Result<()> {
         self.volume.poison().check()?;
         self.work.report_fault()?;
@@ -269,8 +268,8 @@ impl<L: Layout> Core<L> {
         Ok(())
     }
 
-    /// Freezes the active buffer if the pool has another, in addition to those it keeps, and the structure has space or
-    /// need not wait to know.
+    /// Freezes the active buffer if the pool has more buffers than it keeps, and the structure has space or need not
+    /// wait to know.
     pub(crate) fn try_freeze(
         &self,
         index: usize,
@@ -280,7 +279,7 @@ impl<L: Layout> Core<L> {
         self.freeze_with(index, state, keep, || self.log_boundary(index, true))
     }
 
-    /// As [`try_freeze`](Self::try_freeze), with the boundary that `mark` gives.
+    /// Like [`try_freeze`](Self::try_freeze), with the boundary that `mark` returns.
     pub(super) fn freeze_with(
         &self,
         index: usize,
@@ -309,19 +308,19 @@ impl<L: Layout> Core<L> {
     }
 }
 
-/// All that updates have left in a partition at one moment, until it is on flash.
+/// All updates of a partition at one moment, until they are on flash.
 pub(crate) struct AllFrozen<'c, L: Layout> {
     /// The maintenance lock.
     pub(crate) lock: MutexGuard<'c, ()>,
-    /// The oldest first.
+    /// The buffers, oldest first.
     pub(crate) buffers: Vec<Arc<L::Buffer>>,
-    /// What is below them.
+    /// The level below them.
     pub(crate) level: L::Level,
 }
 
 impl<L: Layout<Level: Clone>> Core<L> {
-    /// Freezes a partition's active buffer if it, or a snapshot of it, holds anything, and keeps other flushes of the
-    /// partition waiting. Waits for a spare buffer for the updates that come. The caller holds no lock.
+    /// Freezes a partition's active buffer if it, or a snapshot of it, has any entries, and blocks other flushes of the
+    /// partition. Waits for a spare buffer for the updates that follow. The caller holds no lock.
     ///
     /// # Errors
     /// A failed flush, a poisoned volume, a full log.
@@ -330,7 +329,7 @@ impl<L: Layout<Level: Clone>> Core<L> {
         loop {
             let lock = self.partitions[index].maintain();
             let mut state = self.partitions[index].write();
-            // If all of it has cancelled out, its snapshot may still have a part.
+            // If all of its updates have cancelled out, its snapshot may still have some.
             let is_stale = state.snapshot.is_some() && state.updates > state.saved_updates;
             let holds_anything = state.active.entries() > 0 || is_stale;
             if !holds_anything || self.try_freeze(index, &mut state, 0)? {
@@ -345,15 +344,15 @@ impl<L: Layout<Level: Clone>> Core<L> {
 }
 
 impl<L: Layout> Core<L> {
-    /// Keeps the full active buffer in RAM, behind a fresh one: nothing of a volume that is only read goes to flash. So
-    /// the fresh one has no limit, and keeps no space for what a flush carries over.
+    /// Keeps the full active buffer in RAM, behind a fresh one: in a read-only volume nothing is flushed. So the fresh
+    /// one has no limit, and reserves no space for the carry-over of a flush.
     pub(super) fn keep_full(&self, state: &mut PartitionState<L>, boundary: Boundary) {
         let fresh = self.layout.new_buffer_behind(&state.active);
         state.freeze(fresh, boundary, L::Reserved::default());
     }
 
-    /// A buffer from the pool, unless only `keep` remain; one for the carry-over alone if nothing will be inserted any
-    /// more.
+    /// Takes a buffer from the pool, unless only `keep` remain. If no more inserts follow, creates one for the
+    /// carry-over alone.
     fn fresh_buffer(&self, keep: usize) -> Option<L::Buffer> {
         if self.pool.is_retired() {
             return Some(self.layout.new_retired_buffer());
@@ -366,21 +365,21 @@ impl<L: Checkpoints> Core<L> {
     /// Makes all acknowledged updates durable.
     pub(crate) fn sync(&self) -> Result<()> {
         if self.volume.durability() == Durability::Never {
-            // No update of the user is in the log: only flash makes it durable.
+            // No update of the user is in the log: only flushing makes it durable.
             return self.flush_all();
         }
         Ok(self.volume.log().sync()?)
     }
 
-    /// Puts every buffered update on flash: full buffers as the layout does, the others as snapshots.
+    /// Flushes every buffered update: full buffers through the layout, the others as snapshots.
     pub(crate) fn flush_all(&self) -> Result<()> {
         if self.volume.is_read_only() {
             return Ok(());
         }
         let _lock = self.flush_lock.lock().expect("no holder of the flush lock panics");
-        // The tail stops where the open block begins. Replaying that block would fill buffers a second time.
-        // Without durability it would also hide newer entries: it holds entries put back from flash, but not
-        // the user's updates.
+        // The tail stops at the start of the open block. Replaying that block would fill buffers a second time. Without
+        // durability it would also shadow newer entries: it has entries put back from flash, but not the user's
+        // updates.
         self.volume.log().sync()?;
         self.snapshot_all();
         loop {
@@ -389,14 +388,14 @@ impl<L: Checkpoints> Core<L> {
             self.finish_flushes()?;
             self.volume.checkpoint()?;
             if !self.has_unsaved() {
-                // Others may have the memory until the next flush.
+                // Other structures may use the memory until the next flush.
                 self.scratches.free_idle();
                 return Ok(());
             }
         }
     }
 
-    /// The same if something is not saved. Gives back the memory of flushes in any case.
+    /// Does the same if something is not saved. Returns the memory of flushes to the pool in any case.
     pub(crate) fn flush_unsaved(&self) -> Result<()> {
         if !self.is_saved() {
             return self.flush_all();
@@ -415,7 +414,8 @@ impl<L: Checkpoints> Core<L> {
         }
     }
 
-    /// What closing does. Before recovery has finished there is nothing to save: it is all in the log.
+    /// Saves the buffers when the structure is closed. Before recovery has finished there is nothing to save:
+    /// everything is in the log.
     pub(super) fn save_buffers(&self) -> Result<()> {
         if !self.ready.load(Acquire) {
             return Ok(());
@@ -424,8 +424,8 @@ impl<L: Checkpoints> Core<L> {
             self.volume.poison().set(&"a thread has panicked while it changed a structure");
         }
         self.volume.poison().check()?;
-        // The checkpoint that saves the last buffer may put back into others what an eviction keeps. Each
-        // round evicts less; what it leaves is in the log.
+        // The checkpoint that saves the last buffer may put entries that an eviction retains back into others. Each
+        // round evicts less; what remains is in the log.
         for _ in 0..CLOSING_ROUNDS_MAX {
             self.flush_all()?;
             if self.is_saved() {
@@ -435,7 +435,8 @@ impl<L: Checkpoints> Core<L> {
         Ok(())
     }
 
-    /// Does a checkpoint hold all of every buffer, and all that is on flash? Asked when nothing changes them.
+    /// Returns whether a checkpoint has all of every buffer, and all data on flash. Call this only while nothing
+    /// changes them.
     pub(crate) fn is_saved(&self) -> bool {
         let is_saved = |partition: &Partition<L>| {
             let state = partition.read();

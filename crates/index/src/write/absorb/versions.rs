@@ -45,7 +45,7 @@ pub(crate) trait VersionSource: Debug + Send + Sync {
     }
 
     /// Returns the number of parts that the keys of a partition can be divided into by their pages, so that few pages
-    /// are read for two parts, and every page is read for at least one.
+    /// are read for two parts, and no page is read alone.
     fn page_parts(&self) -> usize {
         1
     }
