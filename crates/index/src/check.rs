@@ -1,7 +1,7 @@
-//! Proves a volume and every structure in it, offline.
+//! Checks a volume and every structure in it, offline.
 //!
-//! The store proves what belongs to the volume. The code of each structure's kind then reads the structure.
-//! Nothing is written, and memory does not grow with the volume.
+//! The store checks what belongs to the volume. The code of each structure's kind then checks the structure. Nothing is
+//! written, and the memory does not depend on the size of the volume.
 
 use std::sync::Arc;
 
@@ -16,26 +16,25 @@ use crate::{Result, registry};
 pub struct CheckProgress<'a> {
     /// The structure that is being read.
     pub structure: &'a str,
-    /// Pages of it that have been read.
+    /// The pages of it that have been read.
     pub pages_done: u64,
-    /// Pages of it that are to be read.
+    /// The pages of it to read.
     pub pages: u64,
 }
 
 /// Receives the progress of a check, about once per incarnation or slicetable.
 pub type OnProgress<'a> = dyn FnMut(CheckProgress<'_>) + 'a;
 
-/// Checks a volume: its own pages, the whole log, and every page of every live incarnation, filter,
-/// slicetable, run and snapshot. `log_device` is needed if the volume was created with one.
+/// Checks a volume: its own pages, the whole log, and every page of every live incarnation, filter, slicetable, run and
+/// snapshot. `log_device` is required if the volume was created with one.
 ///
-/// It proves that each entry's key belongs to its super table, page and bucket, or to its partition and
-/// slice, that the key is there once, and that it passes the incarnation's filter. For cascade filters it
-/// proves that fingerprints ascend and that each run has as many as the checkpoint says. For value logs it
-/// proves every written page, those that only the log's references to newer records lead to among them, but not that
-/// a reference to each record exists. It reads everything in use
-/// once, in I/O chunks of 1 MiB, and the log twice. It holds a checkpoint, a chunk, and the filter of one
-/// incarnation in memory. It never writes, so a
-/// read-only device is enough; nobody else may write to the volume meanwhile.
+/// It verifies that each entry's key belongs to its super table, page and bucket, or to its partition and slice, that
+/// the key occurs there once, and that it passes the incarnation's filter. For cascade filters it verifies that
+/// fingerprints ascend and that each run has as many as the checkpoint says. For value logs it verifies every written
+/// page, including those that only the log's references to newer records lead to, but not that a reference to each
+/// record exists. It reads everything in use once, in I/O chunks of 1 MiB, and the log twice. It holds a checkpoint, a
+/// chunk, and the filter of one incarnation in memory. It never writes, so a read-only device is enough; no other
+/// process may write to the volume meanwhile.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -49,8 +48,8 @@ pub type OnProgress<'a> = dyn FnMut(CheckProgress<'_>) + 'a;
 /// ```
 ///
 /// # Errors
-/// Not a volume, a volume of a newer version, a log device that is missing or not wanted, and a table whose
-/// incarnations are on a chip. Damage and failed reads are no errors: they are in the report.
+/// Not a volume, a volume of a newer version, a log device that is missing or unexpected, and a table whose
+/// incarnations are on a chip. Damage and failed reads are not errors: they are in the report.
 pub fn check(
     device: Arc<dyn Device>,
     log_device: Option<Arc<dyn Device>>,

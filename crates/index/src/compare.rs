@@ -1,9 +1,8 @@
 //! The advice: which structure suits given requirements, and why.
 //!
-//! Every row of the [`registry`](mod@crate::registry) that makes tables gives a prediction, but for those that are only
-//! there to be compared with. Of the structures
-//! that keep every limit, the one that keeps the device less busy under the stated load is chosen; among
-//! those within 5 % of it, the one with less RAM.
+//! Every row of the [`registry`](mod@crate::registry) that creates tables gives a prediction, except baselines, which
+//! are never recommended. Of the structures that keep every limit, the advice is the one that keeps the device least
+//! busy under the stated load; among those within 5 % of it, the one with the least RAM.
 
 use std::fmt;
 
@@ -12,11 +11,11 @@ use crate::model::{Policy, Prediction, Requirements};
 use crate::registry::{self, Row};
 use crate::{Error, Result};
 
-/// Device times this close are equal; then less RAM decides.
+/// The ratio up to which device times count as equal; then less RAM decides.
 const EQUAL: f64 = 1.05;
 
-/// The advice for requirements: each structure's prediction, and which structure to take. Prints as the
-/// choice, its reasons, all structures side by side, and the chosen one's report.
+/// The advice for requirements: each structure's prediction, and the recommended structure. Prints as the choice, its
+/// reasons, all structures side by side, and the chosen one's report.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Advice {
@@ -47,8 +46,8 @@ struct Able<'a> {
 impl Requirements {
     /// Compares all structures and chooses one.
     ///
-    /// [`Error::Config`] if no structure can meet them, with the reason of each; for RAM and flash that is
-    /// the least that would do.
+    /// [`Error::Config`] if no structure can meet them, with the reason for each; for RAM and flash that is the least
+    /// that would be enough.
     pub fn advise(&self) -> Result<Advice> {
         self.check()?;
         let ask = |(row, table): (&'static Row, &registry::TableRow)| Candidate {
@@ -65,10 +64,10 @@ impl Requirements {
         }
     }
 
-    /// The prediction of the structure of one kind.
+    /// Returns the prediction of the structure of one kind.
     ///
     /// # Errors
-    /// [`Error::Config`] if it cannot meet them, with what would do; a kind that is not a table.
+    /// [`Error::Config`] if it cannot meet them, with what would be enough; a kind that is not a table.
     pub fn advise_one(&self, kind: &str) -> Result<Prediction> {
         match registry::tables().find(|(row, _)| row.kind == kind) {
             Some((_, table)) => (table.advise)(self),
@@ -112,20 +111,20 @@ impl Candidate {
 }
 
 impl Advice {
-    /// The prediction of the chosen structure.
+    /// Returns the prediction of the chosen structure.
     #[must_use]
     pub fn chosen(&self) -> &Prediction {
         self.candidates[self.chosen].answer.as_ref().expect("what was chosen can do it")
     }
 
-    /// The same, by value.
+    /// Returns the prediction of the chosen structure, by value.
     #[must_use]
     pub fn into_chosen(mut self) -> Prediction {
         let chosen = self.candidates.swap_remove(self.chosen);
         chosen.answer.expect("what was chosen can do it")
     }
 
-    /// The chosen structure.
+    /// Returns the row of the chosen structure.
     #[must_use]
     pub fn row(&self) -> &'static Row {
         self.candidates[self.chosen].row
@@ -136,8 +135,8 @@ impl Advice {
         others.map(|(_, candidate)| candidate)
     }
 
-    /// The reasons for the choice, a sentence each: what it does better than others, and why others cannot do
-    /// it.
+    /// Returns the reasons for the choice, a sentence each: what it does better than others, and why others cannot meet
+    /// the requirements.
     #[must_use]
     pub fn reasons(&self) -> Vec<String> {
         let others: Vec<_> = self.others().filter_map(Candidate::able).collect();
@@ -180,7 +179,7 @@ impl Advice {
         ]
     }
 
-    /// The rows of the table: a figure's name, and a cell for each structure.
+    /// Returns the rows of the table: a figure's name, and a cell for each structure.
     fn rows(&self) -> Vec<(&'static str, Vec<String>)> {
         let load = &self.requirements.load;
         let row = |name, show: &dyn Fn(&Prediction) -> String| {
@@ -300,7 +299,7 @@ mod tests {
         assert!(text.contains("device busy") && text.contains("lifetime"), "{text}");
     }
 
-    /// A table that refuses, for these operations each second.
+    /// Returns the requirements of a table that rejects inserts when full, for these operations each second.
     fn refusing(inserts_per_s: f64, lookups_per_s: f64, update_share: f64) -> Requirements {
         let load = Load { inserts_per_s, lookups_per_s, miss_share: 0.0, update_share };
         Requirements { load, policy: Policy::Reject, ..quarter_billion() }
@@ -367,7 +366,7 @@ mod tests {
         let with = |load| Requirements { load, ..requirements.clone() }.advise_one(SLICED).unwrap();
         let advice = with(lookups(1.0));
         assert!(advice.filter_bytes > 0 && advice.costs.reads_per_miss < 1.0, "{advice}");
-        // Without misses they would only take RAM from the buffers.
+        // Without misses filters would only take RAM from the buffers.
         assert_eq!(with(inserts(1e4)).filter_bytes, 0);
     }
 
@@ -450,7 +449,7 @@ mod tests {
         }
     }
 
-    /// Bytes written for each insert of a table, including its log's.
+    /// Returns the bytes written for each insert into a table, including those of its log.
     fn written_per_insert(prediction: &Prediction, entries: u64) -> f64 {
         let log_bytes = prediction.config.log_bytes_best();
         let durability = Durability::Every(Duration::from_secs(3600));
@@ -475,7 +474,7 @@ mod tests {
             let stats = table.stats();
             stats.data_bytes_written + stats.log_bytes_written
         };
-        // At first buffers are flushed before they are full, so that later flushes are spread out.
+        // At first buffers are flushed before they are full, which spreads later flushes out.
         let before = put(0..entries);
         (put(entries..4 * entries) - before) as f64 / (3 * entries) as f64
     }
@@ -484,7 +483,7 @@ mod tests {
     fn as_many_bytes_are_written_as_are_predicted() {
         for (row, table) in registry::tables() {
             let requirements = Requirements::new(1_000_000, 8, 8);
-            // A structure for few entries has no steady state.
+            // A structure for a few entries has no steady state.
             let Ok(prediction) = (table.advise)(&requirements) else { continue };
             let (found, expected) =
                 (written_per_insert(&prediction, 100_000), prediction.costs.insert_write_bytes);

@@ -1,11 +1,11 @@
-//! What an iteration that goes on past damage leaves out.
+//! Damaged pages, which an iteration past damage leaves out.
 
 use nandex_device::{Error as DeviceError, PageId};
 use nandex_store::Error as StoreError;
 
 use crate::Error;
 
-/// A page that cannot be read or proven. Its entries are left out.
+/// A page that cannot be read or verified. Its entries are left out.
 #[derive(thiserror::Error, Debug)]
 #[error("{page}: {}", self.reason())]
 #[non_exhaustive]
@@ -14,7 +14,7 @@ pub struct Damage {
     pub page: PageId,
     /// The most entries that it may have held.
     pub entries_max: u64,
-    /// Why it cannot be read or proven.
+    /// Why it cannot be read or verified.
     #[source]
     pub error: Error,
 }
@@ -24,7 +24,7 @@ impl Damage {
         Self { page, entries_max: entries_max as u64, error: error.into() }
     }
 
-    /// What was expected of the page and what was found, without the remedies for a whole volume.
+    /// Returns what was expected of the page and what was found, without the remedies for a whole volume.
     #[must_use]
     pub fn reason(&self) -> String {
         match &self.error {
@@ -44,13 +44,13 @@ fn of_device(error: &DeviceError) -> String {
     }
 }
 
-/// The error of a page of a saved write buffer that was passed over when its structure was opened read-only.
+/// Returns the error for a page of a saved write buffer that was skipped when its structure was opened read-only.
 pub(crate) fn lost_page(page: PageId) -> Error {
     let (expected, found) = ("a page that can be proven", "one that cannot");
     StoreError::corrupt("snapshot page", page, expected, found).into()
 }
 
-/// The page that an error is about, if it names one.
+/// Returns the page that an error is about, if it names one.
 pub(crate) fn page_of(error: &Error) -> Option<PageId> {
     match error {
         Error::Store(StoreError::Corrupt { page, .. })

@@ -1,76 +1,79 @@
-//! The contract of an index of documents that may be alike, and the figures it shows. It is one of the
-//! [contracts](crate::api).
+//! The trait of an index of similar documents, and its statistics. It is one of the [public traits](crate::api).
 
 use nandex_device::PageId;
 
 use crate::Result;
 use crate::api::{READS_HISTOGRAM_LEN, ratio};
 
-/// Which documents may be alike? An index of ids by bucket keys (locality-sensitive hashing, ANCS'14, section 6).
+/// An index that finds candidates for similar documents: ids by bucket keys (locality-sensitive hashing, ANCS'14,
+/// section 6).
 ///
 /// A document has an id and a bucket key in each of [`tables`](Self::tables) hash tables, which a family of hashes
-/// makes of its content: the more alike two documents are, the more likely they share a bucket. Those that share one
-/// with a document in any table are its candidates; whether they are alike is for the caller to check. Documents are
-/// given as rows of keys, one after another: `keys[d * tables + i]` is document d's key in table i.
+/// derives from its content: the more similar two documents are, the more likely they share a bucket. The documents
+/// that share a bucket with a given one in any table are its candidates; the caller checks whether they are similar.
+/// Documents are passed as rows of keys, one after another: `keys[d * tables + i]` is document d's key in table i.
 ///
-/// Laws: an id is a candidate of a row that shares a bucket with its own if an `insert` of it has returned, and no
-/// `remove`, before the call begins, unless the index has dropped it by its stated policies: a full bucket keeps its
-/// oldest ids, and a full index may evict. An id that was removed, or never inserted into that bucket, is no candidate.
-/// Inserting a document again changes nothing. Every method may be called from any number of threads at once.
+/// Laws: an id is a candidate of a row that shares a bucket with its own if an `insert` of it, and no later `remove`,
+/// has returned before the call begins, unless the index has dropped it by its stated policies: a full bucket keeps its
+/// oldest ids, and a full index may evict. An id that was removed, or never inserted into that bucket, is not a
+/// candidate. Inserting a document again changes nothing. Every method may be called from any number of threads at
+/// once.
 pub trait Neighbors: Send + Sync {
-    /// The number of hash tables: keys of a document.
+    /// The number of hash tables, which is also the number of keys of a document.
     fn tables(&self) -> u32;
 
     /// Adds `id` to the bucket `keys[i]` of each table i. After a crash it is in all of them or in none.
     ///
     /// # Errors
-    /// A number of keys other than [`tables`](Self::tables), a full index whose policy is to refuse, a poisoned volume.
+    /// A number of keys other than [`tables`](Self::tables), a full index whose policy rejects inserts, a poisoned
+    /// volume.
     fn insert(&self, id: u64, keys: &[u64]) -> Result<()>;
 
-    /// As [`insert`](Self::insert) of each id with its row of keys, in order.
+    /// Does [`insert`](Self::insert) for each id with its row of keys, in order.
     ///
     /// # Errors
-    /// As `insert`; documents before the failing one are in, later ones are not.
+    /// As `insert`; documents before the failing one are inserted, later ones are not.
     fn insert_many(&self, ids: &[u64], keys: &[u64]) -> Result<()>;
 
-    /// The different ids that share at least one bucket with these keys, ascending. Reads at most one page for each
-    /// table, all at once.
+    /// Returns the different ids that share at least one bucket with these keys, ascending. Reads at most one page for
+    /// each table, all at once.
     ///
     /// # Errors
     /// A wrong number of keys, a failed read, a page that fails its check.
     fn candidates(&self, keys: &[u64]) -> Result<Vec<u64>>;
 
-    /// The candidates of each row of keys, in their order; the reads of all overlap.
+    /// Returns the candidates of each row of keys, in their order; the reads of all overlap.
     ///
     /// # Errors
-    /// As `candidates`; keys that are no whole number of rows.
+    /// As `candidates`; keys that are not a whole number of rows.
     fn candidates_many(&self, keys: &[u64]) -> Result<Vec<Vec<u64>>>;
 
-    /// A stream of lookups, which keeps the device's queue full without the ends of batches.
+    /// Opens a stream of lookups, which keeps the device's queue full without pauses between batches.
     ///
     /// # Errors
-    /// No queue to be had of the device.
+    /// The device has no free queue.
     fn stream(&self) -> Result<Box<dyn CandidateStream + '_>>;
 
-    /// For "is this document new?": the candidates of each document before it is inserted, and then inserts it. Atomic
-    /// for each document, in their order: a later one sees the earlier ones, and of two threads with documents
-    /// that share a bucket, at least one sees the other's. The reads of many documents overlap.
+    /// Returns the candidates of each document as they were before it is inserted, and then inserts it: the answer to
+    /// "is this document new?". Atomic for each document, in their order: a later one sees the earlier ones, and of two
+    /// threads with documents that share a bucket, at least one sees the other's. The reads of different documents
+    /// overlap.
     ///
     /// # Errors
-    /// Those of `candidates` and of `insert`; documents before the failing one are in.
+    /// Those of `candidates` and of `insert`; documents before the failing one are inserted.
     fn candidates_then_insert_many(&self, ids: &[u64], keys: &[u64]) -> Result<Vec<Vec<u64>>>;
 
-    /// Removes `id` from the bucket `keys[i]` of each table i; nothing happens in a table where it is not there. Give
-    /// the keys that it was inserted with. After a crash it is removed from all of them or from none.
+    /// Removes `id` from the bucket `keys[i]` of each table i. Does nothing in a table where it is absent. Pass the
+    /// keys that it was inserted with. After a crash it is removed from all of them or from none.
     ///
     /// # Errors
-    /// As `insert`, but a full index takes removals.
+    /// As `insert`, but a full index accepts removals.
     fn remove(&self, id: u64, keys: &[u64]) -> Result<()> {
         self.remove_many(&[id], keys)
     }
 
-    /// As [`remove`](Self::remove) of each id with its row of keys, in order. They share reservations in the log and
-    /// the acknowledgement; nothing is read but what merges of full buffers read.
+    /// Does [`remove`](Self::remove) for each id with its row of keys, in order. They share reservations in the log and
+    /// the acknowledgement; only merges of full buffers read anything.
     ///
     /// # Errors
     /// As `remove`; documents before the failing one are removed, later ones are not.
@@ -82,13 +85,13 @@ pub trait Neighbors: Send + Sync {
     /// A failed write or sync, after which the volume is poisoned.
     fn sync(&self) -> Result<()>;
 
-    /// Puts everything buffered on flash and makes it durable.
+    /// Flushes everything buffered and makes it durable.
     ///
     /// # Errors
     /// As `sync`.
     fn flush(&self) -> Result<()>;
 
-    /// The figures, and what they come from.
+    /// The index's statistics.
     fn stats(&self) -> NeighborsStats;
 }
 
@@ -111,8 +114,8 @@ pub trait Neighbors: Send + Sync {
 /// # Ok::<(), nandex::Error>(())
 /// ```
 pub trait CandidateStream {
-    /// Starts a lookup of a row of keys; `token` comes back with its candidates. Waits for some reads when the index's
-    /// limit of reads is in flight, never for all of them.
+    /// Starts a lookup of a row of keys; `token` is returned with its candidates. Waits for some reads when the index's
+    /// limit of reads in flight is reached, never for all of them.
     ///
     /// Answers wait in RAM, a few words for each read and 8 bytes for each id, until they are taken.
     ///
@@ -121,44 +124,43 @@ pub trait CandidateStream {
     /// answer, and the others continue.
     fn push(&mut self, keys: &[u64], token: u64) -> Result<()>;
 
-    /// The candidates of a row, as [`Neighbors::candidates`] gives them, if there are any answers now.
+    /// Returns the candidates of a row, as [`Neighbors::candidates`] does, if an answer is ready.
     ///
     /// # Errors
     /// As `push`.
     fn poll(&mut self) -> Result<Option<(u64, Vec<u64>)>>;
 
-    /// The candidates of a row. Waits for an answer while any lookup is in progress, and returns nothing when there is
-    /// none.
+    /// Returns the candidates of a row, waiting while any lookup is in progress; `None` if there is none.
     ///
     /// # Errors
     /// As `push`.
     fn pull(&mut self) -> Result<Option<(u64, Vec<u64>)>>;
 
-    /// Lookups whose answers were not taken yet.
+    /// The number of lookups whose answers have not been taken yet.
     fn pending(&self) -> usize;
 }
 
-/// The figures every index of neighbours shows, since it was opened unless said otherwise. An entry is an id in a
+/// Statistics that every index of neighbours reports, since it was opened unless said otherwise. An entry is an id in a
 /// bucket; a document has one in each table.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct NeighborsStats {
-    /// Hash tables: entries of a document.
+    /// The hash tables, which is also the number of entries of a document.
     pub tables: u32,
-    /// Entries held, in RAM and on flash. Those on flash that were removed count until their partition is merged; the
-    /// removals that wait in RAM are no entries.
+    /// Entries, in RAM and on flash. Removed entries on flash count until their partition is merged; removals that wait
+    /// in RAM do not count as entries.
     pub entries: u64,
-    /// Damaged pages of saved write buffers, in a volume that was opened read-only. No other figure counts the entries
-    /// that they held.
+    /// Damaged pages of saved write buffers, in a volume that was opened read-only. No other figure counts their
+    /// entries.
     pub lost_pages: Vec<PageId>,
-    /// Of these, in RAM.
+    /// Entries among these that are in RAM.
     pub buffered: u64,
-    /// Bytes of RAM the structure holds: buffers, merges, its share of the log's buffers.
+    /// Bytes of RAM of the structure: buffers, merges, its share of the log's buffers.
     pub ram_bytes: u64,
     /// Bytes of flash the structure occupies.
     pub flash_bytes: u64,
-    /// Channels of the device that the tables are spread over, each table on its own; 1 where they are striped, because
-    /// no channels are known.
+    /// Channels of the device that the tables are spread over, each table on its own; 1 if the tables are striped
+    /// because the device's channels are unknown.
     pub channels: u32,
     /// Documents inserted.
     pub inserts: u64,
@@ -166,11 +168,11 @@ pub struct NeighborsStats {
     pub removes: u64,
     /// Rows of keys with candidates.
     pub hits: u64,
-    /// Rows of keys without.
+    /// Rows of keys without candidates.
     pub misses: u64,
     /// Candidates returned.
     pub candidates: u64,
-    /// Lookups of rows by the number of pages they read: 0, 1, 2, ...; the last bucket is "this many or more".
+    /// Lookups of rows by the number of pages they read: 0, 1, 2, ...; the last bucket is "this number or more".
     pub reads_histogram: [u64; READS_HISTOGRAM_LEN],
     /// Pages read by lookups.
     pub lookup_reads: u64,
@@ -182,25 +184,25 @@ pub struct NeighborsStats {
     pub data_bytes_written: u64,
     /// Bytes written to the write-ahead log on its behalf.
     pub log_bytes_written: u64,
-    /// Entries that full buckets have dropped: each bucket keeps its oldest.
+    /// Entries that full buckets have dropped; each bucket keeps its oldest.
     pub dropped: u64,
     /// Entries that a full index has evicted.
     pub evicted: u64,
-    /// As [`dropped`](Self::dropped), in all openings. It is kept with every checkpoint: a crash loses what was counted
-    /// since the last one.
+    /// As [`dropped`](Self::dropped), over all openings. It is saved with every checkpoint: a crash loses what was
+    /// counted since the last one.
     pub dropped_life: u64,
-    /// As [`evicted`](Self::evicted), in all openings, as `dropped_life`.
+    /// As [`evicted`](Self::evicted), over all openings, saved like `dropped_life`.
     pub evicted_life: u64,
 }
 
 impl NeighborsStats {
-    /// RAM for the entries of one document, in bytes.
+    /// Returns the RAM for the entries of one document, in bytes.
     #[must_use]
     pub fn ram_bytes_per_document(&self) -> f64 {
         ratio(self.ram_bytes * u64::from(self.tables), self.entries)
     }
 
-    /// Pages read for each row of keys.
+    /// Returns the pages read for each row of keys.
     #[must_use]
     pub fn reads_per_lookup(&self) -> f64 {
         ratio(self.lookup_reads, self.hits + self.misses)

@@ -1,7 +1,7 @@
-//! The simplest table, filter and index of neighbours that cannot be wrong: a `HashMap` behind a lock.
+//! The simplest correct table, filter and index of neighbours: a `HashMap` behind a lock.
 //!
-//! The conformance suite compares every structure with it, and applications test their own logic
-//! on it without a volume. It keeps nothing on flash.
+//! The conformance suite compares every structure with it, and applications test their own logic on it without a
+//! volume. It stores nothing on flash.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Mutex;
@@ -21,13 +21,13 @@ pub struct MapTable {
 }
 
 impl MapTable {
-    /// An empty table of these widths.
+    /// Creates an empty table of these widths.
     #[must_use]
     pub fn new(key_bytes: usize, value_bytes: usize) -> Self {
         Self { key_bytes, value_bytes, map: Mutex::default() }
     }
 
-    /// All entries, in the order of their keys.
+    /// Returns all entries, in the order of their keys.
     #[must_use]
     pub fn entries(&self) -> Vec<(Vec<u8>, Vec<u8>)> {
         let map = self.map();
@@ -135,20 +135,20 @@ impl LookupStream for MapStream<'_> {
     }
 }
 
-/// An exact multiset of keys in plain memory: what filters and counters are compared with.
+/// An exact multiset of keys in plain memory, which filters and counters are compared with.
 #[derive(Debug, Default)]
 pub struct Multiset {
     counts: Mutex<HashMap<Vec<u8>, i64>>,
 }
 
 impl Multiset {
-    /// An empty one.
+    /// Creates an empty multiset.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// How many different keys are there.
+    /// Returns the number of different keys.
     #[must_use]
     pub fn distinct(&self) -> usize {
         self.counts().len()
@@ -246,7 +246,7 @@ impl Counter for Multiset {
     }
 }
 
-/// Buckets of ids in plain memory: what indexes of neighbours are compared with. A bucket keeps its oldest ids.
+/// Buckets of ids in plain memory, which indexes of neighbours are compared with. A bucket keeps its oldest ids.
 #[derive(Debug)]
 pub struct BucketMap {
     tables: u32,
@@ -255,7 +255,7 @@ pub struct BucketMap {
 }
 
 impl BucketMap {
-    /// An empty one of that many tables, whose buckets keep that many ids.
+    /// Creates an empty index with `tables` tables, whose buckets keep `bucket_ids_max` ids.
     ///
     /// # Panics
     /// If there are no tables.
@@ -360,7 +360,7 @@ impl Neighbors for BucketMap {
     }
 }
 
-/// A stream of lookups in an index whose answers need no wait: each is given when it is pushed.
+/// A stream of lookups in an index that answers without waiting: each answer is ready when its lookup is pushed.
 #[derive(Debug)]
 pub struct AnsweredAtOnce<'n, N> {
     index: &'n N,
@@ -368,7 +368,7 @@ pub struct AnsweredAtOnce<'n, N> {
 }
 
 impl<'n, N: Neighbors> AnsweredAtOnce<'n, N> {
-    /// A stream of lookups in `index`.
+    /// Creates a stream of lookups in `index`.
     #[must_use]
     pub const fn of(index: &'n N) -> Self {
         Self { index, ready: VecDeque::new() }

@@ -1,4 +1,4 @@
-//! RAM that the open structures of a volume share, and what they do not take of it.
+//! RAM that the open structures of a volume share, and the part of it that they do not take.
 //!
 //! ```text
 //!   +-------------------------- RamPool, as many bytes as were stated ---------------------------+
@@ -7,8 +7,8 @@
 //!   |                      | ones' parts count     | it can use that          | has              |
 //! ```
 //!
-//! A structure that is opened, and one that grows, claims what it needs. What is lent to caches is back when the claim
-//! returns, so the order of opening decides nothing but who has to be refused when all of it is needed.
+//! A structure that is opened or grows claims the RAM that it needs. RAM that is lent to caches is back when the claim
+//! returns, so the order of opening only decides which structure is rejected when all RAM is needed.
 
 use std::collections::HashSet;
 use std::fmt::{self, Debug, Formatter};
@@ -22,20 +22,20 @@ use nandex_store::Volume;
 use crate::model::text::bytes;
 use crate::{Error, Result};
 
-/// What is lent where no limit was stated.
+/// The bytes that are lent if no limit was stated.
 const UNLIMITED_BYTES: u64 = 64 << 20;
 
-/// Structures that a refusal names.
+/// The number of structures that an error names.
 const NAMED: usize = 5;
 
-/// Something that uses lent RAM.
+/// A user of lent RAM.
 pub(crate) trait Borrower: Send + Sync + Debug {
-    /// Takes at most that many bytes from now on, and gives back the rest before it returns.
+    /// Takes at most `bytes` from now on, and returns the rest before this call returns.
     fn keep_at_most(&self, bytes: u64);
 }
 
-/// RAM that open structures of a volume share; tables that grow take of it what they need, in place of a limit of their
-/// own. See [`OpenOptions::ram_pool`](crate::OpenOptions::ram_pool).
+/// RAM that open structures of a volume share. Growing tables take what they need from it, instead of having separate
+/// limits. See [`OpenOptions::ram_pool`](crate::OpenOptions::ram_pool).
 pub struct RamPool {
     volume: Volume,
     total: u64,
@@ -45,17 +45,17 @@ pub struct RamPool {
 #[derive(Default)]
 struct State {
     claims: Vec<Claim>,
-    /// What is lent to each cache, at most.
+    /// The most bytes that are lent to each cache.
     lent: u64,
 }
 
-/// What a structure has.
+/// The RAM of one structure.
 struct Claim {
     name: String,
     own: u64,
-    /// What it uses by turns with others.
+    /// The bytes that it uses in turn with others.
     shared: u64,
-    /// What it does not take yet, if it grows and has no limit of its own.
+    /// The RAM that it does not take yet, if it grows and has no separate limit.
     spare: Option<Weak<SpareRam>>,
 }
 
@@ -76,7 +76,7 @@ fn largest<'c>(claims: impl Iterator<Item = &'c Claim>) -> Vec<u64> {
 }
 
 impl State {
-    /// The largest parts that structures use by turns, one for each background thread.
+    /// Returns the largest parts that structures use in turn, one for each background thread.
     fn shared(&self) -> Vec<u64> {
         largest(self.claims.iter())
     }
@@ -86,7 +86,7 @@ impl State {
         own + self.shared().iter().sum::<u64>()
     }
 
-    /// What all but the structure of that name leave of the total, and what it can use by turns with them.
+    /// Returns what all structures but `name` leave of the total, and what it can use in turn with them.
     fn free_for(&self, name: &str, total: u64) -> (u64, u64) {
         let others = || self.claims.iter().filter(|it| it.name != name);
         let (own, shared): (u64, _) = (others().map(|it| it.own).sum(), largest(others()));
@@ -99,8 +99,8 @@ impl State {
         self.claims.iter().filter_map(|it| it.spare.as_ref()?.upgrade())
     }
 
-    /// Lends what is free in equal parts, one of which stays free: to each as much as it can use, and what that leaves
-    /// to the others. Changes nothing if that makes little difference.
+    /// Lends the free RAM in equal parts, one of which stays free. A cache that can use less than its part leaves the
+    /// rest to the others. Changes nothing if that makes little difference.
     fn lend(&mut self, free: u64, is_new: bool) {
         let mut most: Vec<u64> = self.borrowers().map(|it| it.useful).collect();
         let each = equal_parts(&mut most, free);
@@ -113,7 +113,7 @@ impl State {
     }
 }
 
-/// The most that each has of `free`, one part of which stays free, where these are the most that they can use.
+/// Returns the size of an equal part of `free`, one of which stays free, given the most that each borrower can use.
 fn equal_parts(most: &mut [u64], mut free: u64) -> u64 {
     most.sort_unstable();
     let mut count = most.len() as u64 + 1;
@@ -128,19 +128,19 @@ fn equal_parts(most: &mut [u64], mut free: u64) -> u64 {
 }
 
 impl RamPool {
-    /// That many bytes for structures of the volume.
+    /// Creates a pool of `bytes` for structures of the volume.
     #[must_use]
     pub fn new(volume: &Volume, bytes: u64) -> Self {
         Self { volume: volume.clone(), total: bytes, state: Mutex::default() }
     }
 
-    /// All of it, in bytes.
+    /// Returns the size of the pool, in bytes.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         self.total
     }
 
-    /// The open structures and the RAM of each, in bytes, with what its cache may take.
+    /// Returns the open structures and the RAM of each, in bytes, including what its cache may take.
     #[must_use]
     pub fn taken(&self) -> Vec<(String, u64)> {
         let state = self.state();
@@ -149,29 +149,30 @@ impl RamPool {
         state.claims.iter().map(|it| (it.name.clone(), it.own + lent(it))).collect()
     }
 
-    /// What a structure of that name has claimed of its own, in bytes.
+    /// Returns the bytes that the structure `name` has claimed for itself.
     #[cfg(test)]
     pub(crate) fn own_of(&self, name: &str) -> u64 {
         self.state().claims.iter().filter(|it| it.name == name).map(|it| it.own).sum()
     }
 
-    /// What a structure of that name may claim, in bytes: all that others have not claimed, and what they use by turns.
+    /// Returns the bytes that the structure `name` may claim: all that others have not claimed, and what they use in
+    /// turn.
     pub(crate) fn most(&self, name: &str) -> u64 {
         let (free, in_turn) = self.state().free_for(name, self.total);
         free + in_turn
     }
 
-    /// The same if nothing was stated: half of what is not claimed, and what others use by turns.
+    /// Returns the same if nothing was stated: half of the unclaimed RAM, and what others use in turn.
     pub(crate) fn usual(&self, name: &str) -> u64 {
         let (free, in_turn) = self.state().free_for(name, self.total);
         free / 2 + in_turn
     }
 
-    /// Claims all that a structure takes from now on, in place of what it has claimed: `shared` of it is what it uses
-    /// by turns with others. `spare` has what it does not take yet.
+    /// Claims all RAM that a structure takes from now on, in place of its earlier claim: it uses `shared` bytes of it
+    /// in turn with others. `spare` manages what it does not take yet.
     ///
     /// # Errors
-    /// [`Error::TooLittleRam`]: the others leave less. Then nothing changes.
+    /// [`Error::TooLittleRam`] if the others leave less. Then nothing changes.
     pub(crate) fn claim(
         &self,
         name: &str,
@@ -208,17 +209,17 @@ impl RamPool {
         Error::TooLittleRam { field: "ram", reason }
     }
 
-    /// Refuses a structure that was to have `needed` bytes, as its builder states.
+    /// Returns the error for a structure that needs `needed` bytes, as its builder states.
     pub(crate) fn refuse(&self, name: &str, needed: u64) -> Error {
         self.refusal(&self.state(), name, needed)
     }
 
-    /// The largest structures and what each has, in a line.
+    /// Lists the largest structures and the RAM of each, in a line.
     pub(crate) fn whose(&self) -> String {
         whose(&self.state())
     }
 
-    /// The state, without structures that were closed.
+    /// Locks the state, after removing structures that were closed.
     fn state(&self) -> MutexGuard<'_, State> {
         let mut state = self.state.lock().expect("no holder of the pool's lock panics");
         let open = self.volume.open_names();
@@ -249,19 +250,19 @@ impl Debug for RamPool {
     }
 }
 
-/// What a table that grows leaves of its RAM, of its limit or of a pool; or what another may borrow of a pool.
+/// The RAM that a growing table leaves of its limit or of a pool, or that another structure may borrow from a pool.
 #[derive(Debug)]
 pub struct SpareRam {
     bytes: AtomicU64,
-    /// The most that its cache can use.
+    /// The most bytes that its cache can use.
     useful: u64,
     borrower: Mutex<Option<Weak<dyn Borrower>>>,
-    /// The pool and the table's name there.
+    /// The pool, and the table's name in it.
     pool: Option<(Arc<RamPool>, String)>,
 }
 
 impl SpareRam {
-    /// What a table of that name leaves, of the pool if there is one.
+    /// Creates the spare RAM of the table `name`, in the pool if there is one.
     pub(crate) fn new(name: &str, pool: Option<&Arc<RamPool>>) -> Arc<Self> {
         let pool = pool.map(|pool| (Arc::clone(pool), name.to_owned()));
         Arc::new(Self {
@@ -272,27 +273,27 @@ impl SpareRam {
         })
     }
 
-    /// What a cache that can use that many bytes borrows of a pool.
+    /// Creates the spare RAM that a cache borrows from a pool, if it can use `useful` bytes.
     pub(crate) fn of_small(useful: u64) -> Arc<Self> {
         let bytes = AtomicU64::new(0);
         Arc::new(Self { bytes, useful, borrower: Mutex::default(), pool: None })
     }
 
-    /// Bytes that are not taken.
+    /// Returns the bytes that are not taken.
     pub(crate) fn bytes(&self) -> u64 {
         self.bytes.load(Relaxed)
     }
 
-    /// What the table may take in all: its limit, or what the others leave of a pool.
+    /// Returns the most that the table may take in all: its limit, or what the others leave of a pool.
     pub(crate) fn limit(&self, ram_bytes_max: Option<u64>) -> Option<u64> {
         self.pool.as_ref().map(|(pool, name)| pool.most(name)).or(ram_bytes_max)
     }
 
-    /// Notes that the table takes that many bytes from now on, `shared` of them by turns with other structures. What
-    /// was lent beyond what that leaves of the limit is back when this returns.
+    /// Notes that the table takes `taken` bytes from now on, `shared` of them in turn with other structures. Lent RAM
+    /// that exceeds the remaining limit is back when this returns.
     ///
     /// # Errors
-    /// [`Error::TooLittleRam`]: a pool has less. Then nothing changes.
+    /// [`Error::TooLittleRam`] if a pool has less. Then nothing changes.
     pub(crate) fn leave(
         self: &Arc<Self>,
         ram_bytes_max: Option<u64>,
@@ -317,7 +318,7 @@ impl SpareRam {
         }
     }
 
-    /// Lends all of it, now and later.
+    /// Lends all of it to a borrower, now and later.
     pub(crate) fn lend_to(&self, borrower: &Arc<impl Borrower + 'static>) {
         let mut lent = self.borrower.lock().expect("no holder of the borrower's lock panics");
         borrower.keep_at_most(self.bytes());

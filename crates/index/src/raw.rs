@@ -1,21 +1,21 @@
-//! What is below the public face: devices and the store, the structures' insides, costs and advice, quotient filters,
-//! signatures, oracles, and what a structure of another crate is made of. No stability is promised here: it follows
-//! what the crates of this repository need, from one version to the next.
+//! Everything below the main interface: devices and the store, the structures' internals, costs and advice, quotient
+//! filters, signatures, oracles, and the building blocks of structures in other crates. There is no promise of
+//! stability here: it follows the needs of this repository's crates, from one version to the next.
 //!
-//! Some of it is named nowhere else because a program seldom has to write the name down: streams, iterators and
-//! statistics that a method returns, what a closure is told.
+//! Some of it is exported nowhere else because programs seldom have to write the name down: streams, iterators and
+//! statistics that a method returns, and arguments of closures.
 //!
-//! A structure of another crate is made in one of two ways, and [`registry::add`] makes its [`Row`] known:
+//! There are two ways to build a structure in another crate, and [`registry::add`] registers its [`Row`]:
 //!
-//! - A table whose pages are in groups implements [`GroupStructure`], [`GroupLookups`] and [`GroupMap`] for what is in
+//! - A table whose pages are in groups implements [`GroupStructure`], [`GroupLookups`] and [`GroupMap`] for its part in
 //!   RAM, and [`GroupConfig`] and [`GroupModel`] for its configuration. It gets its handle, opening, iteration, offline
 //!   check and row from [`GroupTable`].
-//! - Any other implements [`Configuration`] and [`OpenTable`] by itself, on the [`store`], and writes its row.
+//! - Any other implements [`Configuration`] and [`OpenTable`] directly on the [`store`], and defines its row.
 
 pub use nandex_device as device;
 pub use nandex_store as store;
 
-// These stand here so that their pages in the documentation are below `raw`; `crate::compare` and so on are the same.
+// These modules are here so that their documentation is below `raw`; `crate::compare` and so on are the same.
 #[path = "compare.rs"]
 pub mod compare;
 #[path = "model/mod.rs"]
@@ -63,7 +63,7 @@ pub use crate::write::Handle;
 pub use crate::write::absorb::{Absorbed, Versions, Watch};
 pub use nandex_store::{Completion, StaleSuperblock};
 
-/// The inside of BufferHash: its growing table, filters, formats and cost model.
+/// The internals of BufferHash: its growing table, filters, formats and cost model.
 pub mod bufferhash {
     pub use crate::bufferhash::config::Placement;
     pub use crate::bufferhash::*;
@@ -76,45 +76,45 @@ pub mod bufferhash {
     pub mod filter {
         pub use crate::bufferhash::filter::*;
     }
-    /// Its bytes on flash.
+    /// Its on-flash format.
     pub mod format {
         pub use crate::bufferhash::format::*;
     }
-    /// The table that grows.
+    /// The growing table.
     pub mod growing {
         pub use crate::bufferhash::growing::*;
     }
-    /// What it costs, and how to size one.
+    /// Its costs, and how to size a table.
     pub mod model {
         pub use crate::bufferhash::model::*;
     }
 }
 
-/// The inside of the cascade filter: its cost model.
+/// The internals of the cascade filter: its cost model.
 pub mod cascade {
     pub use crate::cascade::iter::Fingerprints;
     pub use crate::cascade::*;
     pub use nandex_store::run::Entry;
-    /// What it costs, and how to size one.
+    /// Its costs, and how to size a filter.
     pub mod model {
         pub use crate::cascade::model::*;
     }
 }
 
-/// The inside of maps: their formats.
+/// The internals of maps: their formats.
 pub mod large {
     pub use crate::large::change::{Change, Decide, DecideMany, Look, PairUpdate, Present};
     pub use crate::large::group::StoredKey;
     pub use crate::large::part::ValuePart;
     pub use crate::large::*;
     pub use nandex_store::values::ValuesStats;
-    /// Its bytes on flash.
+    /// Their on-flash format.
     pub mod format {
         pub use crate::large::format::*;
     }
 }
 
-/// The inside of RHIK: its parameters.
+/// The internals of RHIK: its parameters.
 pub mod rhik {
     pub use crate::rhik::stats::RhikStats;
     pub use crate::rhik::*;
@@ -124,7 +124,7 @@ pub mod rhik {
     }
 }
 
-/// The inside of SliceHash: its growing table, formats and cost model.
+/// The internals of SliceHash: its growing table, formats and cost model.
 pub mod slicehash {
     pub use crate::slicehash::*;
     pub use nandex_store::slice;
@@ -132,38 +132,38 @@ pub mod slicehash {
     pub mod config {
         pub use crate::slicehash::config::*;
     }
-    /// Its bytes on flash.
+    /// Its on-flash format.
     pub mod format {
         pub use crate::slicehash::format::*;
     }
-    /// The table that grows.
+    /// The growing table.
     pub mod growing {
         pub use crate::slicehash::growing::*;
     }
-    /// What it costs, and how to size one.
+    /// Its costs, and how to size a table.
     pub mod model {
         pub use crate::slicehash::model::*;
     }
 }
 
-/// The inside of SliceLSH: its formats and placement.
+/// The internals of SliceLSH: its formats and placement.
 pub mod slicelsh {
     pub use crate::slicelsh::*;
     /// Its parameters.
     pub mod config {
         pub use crate::slicelsh::config::*;
     }
-    /// Its bytes on flash.
+    /// Its on-flash format.
     pub mod format {
         pub use crate::slicelsh::format::*;
     }
-    /// Where the pages of its tables stand.
+    /// The placement of its tables' pages.
     pub mod placement {
         pub use crate::slicelsh::placement::*;
     }
 }
 
-/// The inside of the counting table: streams, iterators and estimates.
+/// The internals of the counting table: streams, iterators and estimates.
 pub mod counting {
     pub use crate::counting::change::Change;
     pub use crate::counting::estimate::{EstimateConfig, EstimatedKey, KeyBounds, TopEstimate};
@@ -172,7 +172,7 @@ pub mod counting {
     pub use crate::counting::*;
 }
 
-/// The inside of SliceBloom: streams and costs.
+/// The internals of SliceBloom: streams and costs.
 pub mod slicebloom {
     pub use crate::slicebloom::model::SliceBloomCosts;
     pub use crate::slicebloom::stream::ContainsStream;

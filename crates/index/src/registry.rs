@@ -1,12 +1,12 @@
 //! The registry: one row for each kind of structure that a volume can hold.
 //!
-//! A new structure is a folder and one line in the list of rows. All code that treats structures alike walks over
+//! A new structure is a folder and one line in the list of rows. All code that treats structures alike iterates over
 //! [`rows`]: [`AnyTable`], [`AnyFilter`] and [`AnyNeighbors`], [`check`](crate::check()), [`compare`](crate::compare),
 //! the command, the benchmark and the test harnesses. A row is a `const` in the structure's own folder, made of
-//! function pointers; the types that it erases are in [`any`](crate::AnyConfig).
+//! function pointers; the type-erased handles are in [`any`](crate::AnyConfig).
 //!
-//! A structure of another crate is made of [`raw`](crate::raw), and [`add`] puts its row behind these: for experiments
-//! and tests, whose baselines and made-up structures are no part of what users get.
+//! A structure of another crate is built on [`raw`](crate::raw), and [`add`] appends its row to these. This is for
+//! experiments and tests, whose baselines and test structures are not part of what users get.
 
 use std::fmt;
 use std::sync::{PoisonError, RwLock};
@@ -45,9 +45,9 @@ const ROWS: &[&Row] = &[
 /// The rows of other crates' structures, in the order in which they were added.
 static ADDED: RwLock<Vec<&Row>> = RwLock::new(Vec::new());
 
-/// Adds the row of a structure that another crate has, for this process. From then on volumes that hold such structures
-/// are opened and checked, and all that walks over the rows comes to it. A kind that has a row already keeps it, so
-/// that a row may be added again.
+/// Adds the row of a structure of another crate, for this process. From then on volumes with such structures can be
+/// opened and checked, and everything that iterates over the rows includes it. A kind that already has a row keeps it,
+/// so that a row may be added again.
 ///
 /// ```
 /// use nandex::raw::registry;
@@ -63,13 +63,14 @@ pub fn add(row: &'static Row) {
     }
 }
 
-/// Every kind of structure that can be read: those of this crate, and behind them those that were [added](add).
+/// Returns the rows of every kind of structure that can be read: those of this crate, followed by those that were
+/// [added](add).
 pub fn rows() -> impl Iterator<Item = &'static Row> {
     let added = ADDED.read().unwrap_or_else(PoisonError::into_inner).clone();
     ROWS.iter().copied().chain(added)
 }
 
-/// What the code knows of one kind of structure.
+/// The description of one kind of structure.
 pub struct Row {
     /// Its name in the volume's catalog, such as `bufferhash`; also its word on command lines.
     pub kind: &'static str,
@@ -77,11 +78,11 @@ pub struct Row {
     pub name: &'static str,
     /// Its use, in a sentence.
     pub good_for: &'static str,
-    /// The options of an opening that it has a use for, by their names in [`OpenOptions`].
+    /// The options of an opening that it uses, by their names in [`OpenOptions`].
     pub options: &'static [&'static str],
-    /// What it does, and the functions that make one.
+    /// Its family, with the functions that create and open one.
     pub family: Family,
-    /// Proves one structure of this kind offline and notes damage in the checker.
+    /// Checks one structure of this kind offline and notes damage in the checker.
     pub check: CheckFn,
     /// The decoders of its own bytes, for fuzzing.
     #[cfg(feature = "testing")]
@@ -89,7 +90,7 @@ pub struct Row {
 }
 
 impl Row {
-    /// The same for a table that is there to be compared with, so that advice never names it.
+    /// Marks a table as a baseline, which advice never recommends.
     #[must_use]
     pub const fn baseline(mut self) -> Self {
         if let Family::Table(row) = &mut self.family {
@@ -99,11 +100,11 @@ impl Row {
     }
 }
 
-/// Checks one structure, given as its entry in the catalog. Damage is noted in the checker; an error means
-/// that the check is impossible.
+/// Checks one structure, given as its entry in the catalog. Damage is noted in the checker; an error means that the
+/// check is impossible.
 pub type CheckFn = fn(&mut Checker, &Contents, &CatalogEntry, &mut OnProgress<'_>) -> Result<()>;
 
-/// What a structure does, with the functions of such structures.
+/// The family of a structure, with its functions.
 #[derive(Debug)]
 pub enum Family {
     /// A [`Table`](crate::Table) from keys to values.
@@ -112,26 +113,25 @@ pub enum Family {
     Filter(FilterRow),
     /// A [`Neighbors`](crate::Neighbors): ids of documents by bucket keys.
     Neighbors(NeighborsRow),
-    /// A part of another structure, which makes and opens it.
+    /// A part of another structure, which creates and opens it.
     Part,
-    /// A generation of a table that grows, which makes and opens it.
+    /// A generation of a growing table, which creates and opens it.
     Generation,
 }
 
 /// The functions of a table.
 pub struct TableRow {
-    /// Is it for requirements of a table that grows, and for no others?
+    /// Whether it serves requirements of a growing table, and only those.
     pub grows: bool,
-    /// Is it here to be compared with, so that advice never names it?
+    /// Whether it is a baseline only, and never recommended.
     pub is_baseline: bool,
-    /// The kind of table that a merge of tables of this kind makes; `None` if they cannot be merged in the order of the
-    /// hash.
+    /// The kind of table that a merge of tables of this kind creates; `None` if they cannot be merged in hash order.
     pub merges_into: Option<&'static str>,
     /// Creates one from a configuration of its kind.
     pub create: fn(&Volume, &str, &AnyConfig, &OpenOptions) -> Result<AnyTable>,
-    /// Opens one.
+    /// Opens a table by name.
     pub open: fn(&Volume, &str, &OpenOptions) -> Result<AnyTable>,
-    /// The prediction for requirements, or why it cannot meet them.
+    /// Returns the prediction for the requirements, or why they cannot be met.
     pub advise: fn(&Requirements) -> Result<Prediction>,
     /// The smallest limits that work, for 8 + 8 bytes.
     pub tiny: fn() -> AnyConfig,
@@ -142,13 +142,13 @@ pub struct TableRow {
 
 /// The functions of a filter.
 pub struct FilterRow {
-    /// Does it delete keys? One that does not, such as a window of recent keys, refuses to.
+    /// Whether it supports deletes. A filter of recent keys, for example, does not.
     pub deletes: bool,
     /// Creates one from a configuration of its kind.
     pub create: fn(&Volume, &str, &AnyConfig, &OpenOptions) -> Result<AnyFilter>,
-    /// Opens one.
+    /// Opens a filter by name.
     pub open: fn(&Volume, &str, &OpenOptions) -> Result<AnyFilter>,
-    /// The configuration that meets requirements, or why none does.
+    /// Returns the configuration that meets the requirements, or why none does.
     pub advise: fn(&FilterRequirements) -> Result<AnyConfig>,
     /// The smallest limits that work.
     pub tiny: fn() -> AnyConfig,
@@ -161,9 +161,9 @@ pub struct FilterRow {
 pub struct NeighborsRow {
     /// Creates one from a configuration of its kind.
     pub create: fn(&Volume, &str, &AnyConfig, &OpenOptions) -> Result<AnyNeighbors>,
-    /// Opens one.
+    /// Opens an index by name.
     pub open: fn(&Volume, &str, &OpenOptions) -> Result<AnyNeighbors>,
-    /// The configuration that meets requirements, or why none does.
+    /// Returns the configuration that meets the requirements, or why none does.
     pub advise: fn(&NeighborsRequirements) -> Result<AnyConfig>,
     /// The smallest limits that work.
     pub tiny: fn() -> AnyConfig,
@@ -172,13 +172,13 @@ pub struct NeighborsRow {
     pub testing: testing::NeighborsTests,
 }
 
-/// The row of a kind, if it exists.
+/// Returns the row of a kind, if it exists.
 #[must_use]
 pub fn find(kind: &str) -> Option<&'static Row> {
     rows().find(|row| row.kind == kind)
 }
 
-/// The rows of tables, each with what only tables have.
+/// Returns the rows of tables, each with its table functions.
 pub fn tables() -> impl Iterator<Item = (&'static Row, &'static TableRow)> {
     rows().filter_map(|row| match &row.family {
         Family::Table(table) => Some((row, table)),
@@ -186,7 +186,7 @@ pub fn tables() -> impl Iterator<Item = (&'static Row, &'static TableRow)> {
     })
 }
 
-/// The rows of filters, each with what only filters have.
+/// Returns the rows of filters, each with its filter functions.
 pub fn filters() -> impl Iterator<Item = (&'static Row, &'static FilterRow)> {
     rows().filter_map(|row| match &row.family {
         Family::Filter(filter) => Some((row, filter)),
@@ -194,7 +194,7 @@ pub fn filters() -> impl Iterator<Item = (&'static Row, &'static FilterRow)> {
     })
 }
 
-/// The rows of indexes of neighbours, each with what only they have.
+/// Returns the rows of indexes of neighbours, each with its functions for those.
 pub fn neighbors() -> impl Iterator<Item = (&'static Row, &'static NeighborsRow)> {
     rows().filter_map(|row| match &row.family {
         Family::Neighbors(neighbors) => Some((row, neighbors)),
@@ -202,13 +202,13 @@ pub fn neighbors() -> impl Iterator<Item = (&'static Row, &'static NeighborsRow)
     })
 }
 
-/// Is this the kind of a table that grows?
+/// Returns whether this is the kind of a growing table.
 #[must_use]
 pub fn grows(kind: &str) -> bool {
     tables().any(|(row, table)| row.kind == kind && table.grows)
 }
 
-/// The kind of the structure with this name in a volume.
+/// Returns the kind of the structure with this name in a volume.
 ///
 /// # Errors
 /// No structure of that name, with the names that exist; a poisoned volume.
@@ -216,7 +216,7 @@ pub fn kind_in(volume: &Volume, name: &str) -> Result<String> {
     let found = volume.structures().into_iter().find(|found| found.name == name);
     match found {
         Some(found) => Ok(found.kind),
-        // The volume's own refusal names the structures that exist.
+        // The volume's error names the structures that exist.
         None => Ok(volume.open_structure(name, "structure")?.name),
     }
 }

@@ -1,8 +1,8 @@
-//! Sizes and counts as people write them: `64MiB`, `64M`, `1e9`, `1_000`; and how they are shown to people.
+//! Sizes and counts as people write them: `64MiB`, `64M`, `1e9`, `1_000`; and their display.
 //!
-//! `K`, `M`, `G` and `T` are powers of 1000. A size is in bytes, so it takes a `B` after them as well, and `KiB`,
-//! `MiB`, `GiB` and `TiB`, which are powers of 1024. A count takes none of these: `1B` would be one byte to some and a
-//! billion to others. The result must be a whole number.
+//! `K`, `M`, `G` and `T` are powers of 1000. A size is in bytes, so they may be followed by a `B`, and `KiB`, `MiB`,
+//! `GiB` and `TiB` are powers of 1024. A count takes none of these: `1B` would be one byte to some and a billion to
+//! others. The result must be a whole number.
 
 pub use nandex_device::number::{show_bytes, show_count, show_rate, show_scaled, show_time};
 
@@ -25,10 +25,10 @@ const BYTE_SUFFIXES: [(&str, u64); 9] = [
     ("tib", 1 << 40),
 ];
 
-/// Decimal digits after the point that are read; more than any size needs.
+/// The most decimal digits after the point that are read; more than any size needs.
 const FRACTION_DIGITS_MAX: usize = 18;
 
-/// Reads a size in bytes.
+/// Parses a size in bytes.
 ///
 /// ```
 /// assert_eq!(nandex::raw::size::parse("64MiB"), Ok(64 << 20));
@@ -36,7 +36,7 @@ const FRACTION_DIGITS_MAX: usize = 18;
 /// ```
 ///
 /// # Errors
-/// A sentence that says what is wrong with the text and what would do.
+/// A sentence that says what is wrong with the text and what would be valid.
 pub fn parse(text: &str) -> Result<u64, String> {
     let number = Number::split(text);
     let unit = number.unit(&COUNT_SUFFIXES).or_else(|| number.unit(&BYTE_SUFFIXES));
@@ -49,7 +49,7 @@ pub fn parse(text: &str) -> Result<u64, String> {
     number.times(unit, "size; write it like 4096, 64MiB, 1.5G or 1e9")
 }
 
-/// Reads a count.
+/// Parses a count.
 ///
 /// ```
 /// assert_eq!(nandex::raw::size::parse_count("64M"), Ok(64_000_000));
@@ -57,7 +57,7 @@ pub fn parse(text: &str) -> Result<u64, String> {
 /// ```
 ///
 /// # Errors
-/// A sentence that says what is wrong with the text and what would do; a unit of bytes.
+/// A sentence that says what is wrong with the text and what would be valid; a unit of bytes.
 pub fn parse_count(text: &str) -> Result<u64, String> {
     const UNITS: &str = "use K, M, G, T (powers of 1000), such as 64M, or 1e9";
     let number = Number::split(text);
@@ -69,12 +69,12 @@ pub fn parse_count(text: &str) -> Result<u64, String> {
     number.times(unit, "count; write it like 4096, 64M, 1.5G or 1e9")
 }
 
-/// A size or a count as [`db`](crate::db) takes it: a number, or text such as `"8MiB"`. The call that uses it
-/// reports what is wrong with the text.
+/// A size or a count as [`db`](crate::db) takes it: a number, or text such as `"8MiB"`. The call that uses it reports
+/// errors in the text.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Quantity(Given);
 
-/// What a program has given.
+/// The value as the program passed it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 enum Given {
     Number(Result<u64, String>),
@@ -82,7 +82,7 @@ enum Given {
 }
 
 impl Quantity {
-    /// The number of bytes.
+    /// Returns the number of bytes.
     ///
     /// # Errors
     /// [`Error::Config`] for `field` if it is not a size.
@@ -90,7 +90,7 @@ impl Quantity {
         self.read(field, parse)
     }
 
-    /// The count.
+    /// Returns the count.
     ///
     /// # Errors
     /// [`Error::Config`] for `field` if it is not a count.
@@ -129,14 +129,14 @@ impl From<usize> for Quantity {
     }
 }
 
-/// Lets a plain literal do.
+/// Accepts a plain integer literal.
 impl From<i32> for Quantity {
     fn from(number: i32) -> Self {
         Self(Given::Number(u64::try_from(number).map_err(|_| format!("{number} is negative"))))
     }
 }
 
-/// Lets `1e9` do.
+/// Accepts `1e9`.
 impl From<f64> for Quantity {
     fn from(number: f64) -> Self {
         let is_whole = number >= 0.0 && number < 2f64.powi(64) && number.fract() == 0.0;
@@ -145,7 +145,7 @@ impl From<f64> for Quantity {
     }
 }
 
-/// A number as it was written: digits, a power of ten and a unit.
+/// A number as text, split into digits, a power of ten and a unit.
 struct Number<'t> {
     text: &'t str,
     mantissa: &'t str,
@@ -166,7 +166,7 @@ impl<'t> Number<'t> {
         suffixes.iter().find(|(name, _)| *name == suffix).map(|(_, unit)| *unit)
     }
 
-    /// Its value with this unit; `what` is what it should be, and how that is written.
+    /// Returns its value with this unit. `what` names the expected kind of value and how to write it.
     fn times(&self, unit: u64, what: &str) -> Result<u64, String> {
         let text = self.text;
         let (digits, decimals) =
@@ -176,12 +176,12 @@ impl<'t> Number<'t> {
     }
 }
 
-/// The end of the digits, points and underscores at the start.
+/// Returns the end of the digits, points and underscores at the start.
 fn number_end(text: &str) -> usize {
     text.find(|c: char| !c.is_ascii_digit() && c != '.' && c != '_').unwrap_or(text.len())
 }
 
-/// `e9` at the start of the text after the number, and the text after it.
+/// Parses `e9` at the start of the text after the number, and returns the rest of the text.
 fn exponent(rest: &str) -> Option<(i32, &str)> {
     let after = rest.strip_prefix(['e', 'E'])?;
     let end = after.find(|c: char| !c.is_ascii_digit()).unwrap_or(after.len());
@@ -189,7 +189,7 @@ fn exponent(rest: &str) -> Option<(i32, &str)> {
     Some((i32::from(power), &after[end..]))
 }
 
-/// The digits as one whole number, and how many of them are after the point.
+/// Returns the digits as one whole number, and the number of digits after the point.
 fn digits(mantissa: &str) -> Option<(u128, i32)> {
     let plain = mantissa.replace('_', "");
     let (whole, fraction) = plain.split_once('.').unwrap_or((&plain, ""));
@@ -200,7 +200,7 @@ fn digits(mantissa: &str) -> Option<(u128, i32)> {
     format!("{whole}{fraction}").parse().ok().map(|digits| (digits, decimals))
 }
 
-/// `digits * 10^power * unit`, when that is a whole number that fits.
+/// Returns `digits * 10^power * unit`, if that is a whole number that fits.
 fn scale(digits: u128, power: i32, unit: u64) -> Result<u64, &'static str> {
     const TOO_LARGE: &str = "is too large: at most 2^64 - 1";
     let ten = 10_u128.checked_pow(power.unsigned_abs()).ok_or(TOO_LARGE)?;

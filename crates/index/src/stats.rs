@@ -1,46 +1,46 @@
-//! The figures that tables and filters show.
+//! The statistics that tables and filters report.
 
 use nandex_device::PageId;
 
 use crate::{Result, damage};
 
-/// The figures every filter shows, since it was opened unless said otherwise.
+/// Statistics that every filter reports, since it was opened unless said otherwise.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct FilterStats {
     /// Fingerprints stored, in RAM and on flash. Each part that has a fingerprint counts it.
     pub entries: u64,
-    /// Damaged pages of saved write buffers, in a volume that was opened read-only. No other figure counts the entries
-    /// that they held.
+    /// Damaged pages of saved write buffers, in a volume that was opened read-only. No other figure counts their
+    /// entries.
     pub lost_pages: Vec<PageId>,
-    /// Of these, in RAM.
+    /// Fingerprints among these that are in RAM.
     pub buffered: u64,
-    /// Tombstones among them.
+    /// Tombstones among the fingerprints.
     pub tombstones: u64,
-    /// An upper bound of the rate of false positives now: entries over the universe's size.
+    /// An upper bound of the current false-positive rate: entries over the universe's size.
     pub rate: f64,
-    /// The rate it was made for.
+    /// The false-positive rate it was made for.
     pub rate_made_for: f64,
-    /// Keys it was made for: with more the rate is higher.
+    /// The keys it was made for: with more the rate is higher.
     pub keys_made_for: u64,
-    /// How many of the most recent inserts are surely there; of older ones some are and some are not. `None` where all
-    /// are.
+    /// The number of the most recent inserts that are guaranteed to be present; older ones may be present or not.
+    /// `None` if all are.
     pub window_keys: Option<u64>,
-    /// Bytes of RAM the structure holds: buffers, merges, its share of the log's buffers.
+    /// Bytes of RAM of the structure: buffers, merges, its share of the log's buffers.
     pub ram_bytes: u64,
     /// Bytes of flash the structure occupies.
     pub flash_bytes: u64,
     /// The levels on flash, the smallest first.
     pub levels: Vec<LevelStats>,
-    /// Inserts taken, a count's additions among them.
+    /// Inserts, including additions to counts.
     pub inserts: u64,
-    /// Deletes taken, a count's subtractions among them.
+    /// Deletes, including subtractions from counts.
     pub deletes: u64,
-    /// Lookups answered with yes, or with a count above 0.
+    /// Lookups answered with "present", or with a count above 0.
     pub positives: u64,
-    /// Lookups answered with no.
+    /// Lookups answered with "absent".
     pub negatives: u64,
-    /// Lookups by the number of pages they read: 0, 1, 2, ...; the last bucket is "this many or more".
+    /// Lookups by the number of pages they read: 0, 1, 2, ...; the last bucket is "this number or more".
     pub reads_histogram: [u64; READS_HISTOGRAM_LEN],
     /// Pages read by lookups.
     pub lookup_reads: u64,
@@ -52,7 +52,7 @@ pub struct FilterStats {
     pub data_bytes_written: u64,
     /// Bytes written to the write-ahead log on its behalf.
     pub log_bytes_written: u64,
-    /// Deletes that met no insert when they reached the last level, and were dropped.
+    /// Deletes that met no insert before the last level, and were dropped there.
     pub unmatched_deletes: u64,
 }
 
@@ -64,12 +64,12 @@ pub struct LevelStats {
     pub entries: u64,
     /// Tombstones among them.
     pub tombstones: u64,
-    /// Pages of it.
+    /// Its pages.
     pub pages: u64,
 }
 
 impl FilterStats {
-    /// The number of fingerprints stored, as [`entries`](Self::entries) has it, if none is left out.
+    /// Returns the number of fingerprints stored, as in [`entries`](Self::entries), if none is left out.
     ///
     /// # Errors
     /// The first of the [`lost_pages`](Self::lost_pages).
@@ -77,13 +77,13 @@ impl FilterStats {
         self.lost_pages.first().map_or(Ok(self.entries), |page| Err(damage::lost_page(*page)))
     }
 
-    /// RAM per entry held, in bytes.
+    /// Returns the RAM per entry, in bytes.
     #[must_use]
     pub fn ram_bytes_per_entry(&self) -> f64 {
         ratio(self.ram_bytes, self.entries)
     }
 
-    /// Bits of flash per fingerprint on flash.
+    /// Returns the bits of flash per fingerprint on flash.
     #[must_use]
     pub fn bits_per_entry_on_flash(&self) -> f64 {
         let pages: u64 = self.levels.iter().map(|level| level.pages).sum();
@@ -91,42 +91,42 @@ impl FilterStats {
         ratio(pages * nandex_device::PAGE_BYTES as u64 * 8, entries)
     }
 
-    /// Pages read per lookup.
+    /// Returns the pages read per lookup.
     #[must_use]
     pub fn reads_per_lookup(&self) -> f64 {
         ratio(self.lookup_reads, self.positives + self.negatives)
     }
 }
 
-/// How many buckets the reads-per-operation histogram has; the last one collects all above.
+/// The number of buckets of the reads-per-operation histogram; the last one collects all higher numbers.
 pub const READS_HISTOGRAM_LEN: usize = 9;
 
-/// The figures every table shows, since it was opened unless said otherwise.
+/// Statistics that every table reports, since it was opened unless said otherwise.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct TableStats {
-    /// Keys held, in the buffers and on flash, as far as the table knows, mostly within a hundredth: BufferHash that
-    /// refuses or grows asks its filters, SliceHash and RHIK count what they merge, and estimate what buffers add. A
-    /// BufferHash that evicts counts a key once for each version still stored.
+    /// The number of keys, in buffers and on flash, usually within a hundredth: a BufferHash that rejects inserts or
+    /// grows asks its filters, SliceHash and RHIK count what they merge, and estimate what buffers add. A BufferHash
+    /// that evicts counts a key once for each version still stored.
     pub entries: u64,
-    /// Damaged pages of saved write buffers, in a volume that was opened read-only. No other figure counts the entries
-    /// that they held.
+    /// Damaged pages of saved write buffers, in a volume that was opened read-only. No other figure counts their
+    /// entries.
     pub lost_pages: Vec<PageId>,
-    /// Bytes of RAM the structure holds: buffers, filters, maps, its share of the log's buffers.
+    /// Bytes of RAM of the structure: buffers, filters, maps, its share of the log's buffers.
     pub ram_bytes: u64,
     /// Bytes of flash the structure occupies.
     pub flash_bytes: u64,
-    /// Inserts and removes taken.
+    /// Inserts and removals.
     pub inserts: u64,
     /// Lookups that found their key.
     pub hits: u64,
-    /// Lookups that did not.
+    /// Lookups that did not find their key.
     pub misses: u64,
     /// Pages read by lookups that found their key.
     pub hit_reads: u64,
-    /// Pages read by lookups that did not.
+    /// Pages read by lookups that did not find their key.
     pub miss_reads: u64,
-    /// Lookups by the number of pages they read: 0, 1, 2, ...; the last bucket is "this many or more".
+    /// Lookups by the number of pages they read: 0, 1, 2, ...; the last bucket is "this number or more".
     pub reads_histogram: [u64; READS_HISTOGRAM_LEN],
     /// Buffers written to flash.
     pub flushes: u64,
@@ -138,30 +138,29 @@ pub struct TableStats {
     pub log_bytes_written: u64,
     /// Entries dropped by the eviction policy.
     pub evicted: u64,
-    /// Entries kept by a partial discard and put back into a buffer.
+    /// Entries retained by a partial discard and put back into a buffer.
     pub retained: u64,
     /// Entries that the policy wanted to keep but had to drop because cascaded evictions reached their limit.
     pub forced_evictions: u64,
-    /// Entries dropped by the eviction policy in all openings. It is kept with every checkpoint: a crash loses what was
-    /// counted since the last one, but for evictions that the replay of the log repeats. Openings by versions
-    /// that did not keep it are not counted.
+    /// Entries dropped by the eviction policy over all openings. It is saved with every checkpoint: a crash loses what
+    /// was counted since the last one, except evictions that the replay of the log repeats. Openings by versions that
+    /// did not save it are not counted.
     pub evicted_life: u64,
-    /// As [`evicted_life`](Self::evicted_life), of those that the policy wanted to keep.
+    /// As [`evicted_life`](Self::evicted_life), for entries that the policy wanted to keep.
     pub forced_evictions_life: u64,
-    /// Bytes of RAM of its cache, part of `ram_bytes`: all that it may take, and of a table that grows what it has
-    /// taken.
+    /// Bytes of RAM of its cache, part of `ram_bytes`: all that it may take, or for a growing table what it has taken.
     pub cache_bytes: u64,
-    /// RAM that its cache may take, in bytes: of a table that grows, what that leaves now.
+    /// Bytes of RAM that its cache may take: for a growing table, what the table leaves now.
     pub cache_bytes_max: u64,
-    /// Entries that it has place for.
+    /// The number of entries that its cache has space for.
     pub cache_entries_max: u64,
-    /// Lookups that it has answered: they read no page.
+    /// Lookups that its cache has answered: they read no page.
     pub cache_hits: u64,
 }
 
 impl TableStats {
-    /// Adds what another part of the same table holds and has done. Both count what a volume's structures share, which
-    /// stays counted once.
+    /// Adds the statistics of another part of the same table. Both include the RAM that a volume's structures share,
+    /// which is counted only once.
     pub(crate) fn add_part(&mut self, part: &Self, shared_ram_bytes: u64) {
         let slots = |stats: &Self| stats.flush_fill * stats.flushes as f64;
         let (slots, flushes) = (slots(self) + slots(part), self.flushes + part.flushes);
@@ -181,7 +180,7 @@ impl TableStats {
         self.forced_evictions_life += part.forced_evictions_life;
     }
 
-    /// The same with these lookups in place of its own.
+    /// Returns these statistics with the given lookups in place of their own.
     pub(crate) fn with_lookups(self, lookups: &crate::lookup::Lookups) -> Self {
         let counted = lookups.stats();
         Self {
@@ -199,32 +198,32 @@ impl TableStats {
         }
     }
 
-    /// RAM per entry held, in bytes.
+    /// Returns the RAM per entry, in bytes.
     #[must_use]
     pub fn ram_bytes_per_entry(&self) -> f64 {
         ratio(self.ram_bytes, self.entries)
     }
 
-    /// Pages read per lookup that found its key.
+    /// Returns the pages read per lookup that found its key.
     #[must_use]
     pub fn reads_per_hit(&self) -> f64 {
         ratio(self.hit_reads, self.hits)
     }
 
-    /// Pages read per lookup that did not.
+    /// Returns the pages read per lookup that did not find its key.
     #[must_use]
     pub fn reads_per_miss(&self) -> f64 {
         ratio(self.miss_reads, self.misses)
     }
 
-    /// Of the lookups that buffers and filters could not answer, the share that the cache did.
+    /// Returns the share of the lookups not answered by buffers and filters that the cache answered.
     #[must_use]
     pub fn cache_hit_rate(&self) -> f64 {
         let lookups = self.hits + self.misses;
         ratio(self.cache_hits, self.cache_hits + lookups.saturating_sub(self.reads_histogram[0]))
     }
 
-    /// Pages read per lookup, found or not.
+    /// Returns the pages read per lookup, whether or not it found its key.
     #[must_use]
     pub fn reads_per_lookup(&self) -> f64 {
         ratio(self.hit_reads + self.miss_reads, self.hits + self.misses)

@@ -1,8 +1,8 @@
-//! Configurations for tests and decoders for fuzzing. Every structure has them in its row of the
+//! Configurations for tests and decoders for fuzzing, which every structure has in its row of the
 //! [`registry`](crate::registry). Only builds with the cargo feature `testing` have this module.
 //!
-//! A harness asks for variant 0, 1, 2, ... of a row and combines it with what every structure shares
-//! (durability, volume, faults). It then checks the law that comes with the configuration.
+//! A harness requests variant 0, 1, 2, ... of a row and combines it with settings common to all structures (durability,
+//! volume, faults). It then checks the law that comes with the configuration.
 //!
 //! ```
 //! use nandex::raw::registry;
@@ -23,34 +23,34 @@ use std::fmt;
 use crate::any::AnyConfig;
 use crate::{OpenOptions, Result, Table, Value};
 
-/// A function to fuzz: reads bytes that may be anything, and panics if an answer breaks a law.
+/// A function to fuzz: it decodes untrusted bytes, and panics if an answer breaks a law.
 #[derive(Clone, Copy, Debug)]
 pub struct Decoder {
-    /// What it decodes, such as `entry page`.
+    /// The name of what it decodes, such as `entry page`.
     pub name: &'static str,
-    /// Decodes, and checks what was decoded.
+    /// Decodes, and checks the result.
     pub run: fn(&[u8]),
 }
 
 /// The configurations of a table for tests.
 #[derive(Clone, Copy)]
 pub struct TableTests {
-    /// Variants 0 up to this number differ in policy or in their parts.
+    /// The number of variants; they differ in policy or in their parts.
     pub variants: u64,
     /// A small configuration: buffers of a page or two, so that a few hundred entries fill one.
     pub config: fn(&TableRequest) -> TestTable,
 }
 
 impl TableTests {
-    /// No configuration.
+    /// No configuration at all.
     pub const NONE: Self =
         Self { variants: 0, config: |_| panic!("there are no variants to ask for") };
 }
 
-/// What a harness asks of a table's configuration. The variant decides the rest.
+/// A harness's request for a table's configuration. The variant determines the rest.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct TableRequest {
-    /// Which of the structure's variants.
+    /// The number of the structure's variant.
     pub variant: u64,
     /// Bytes of a key.
     pub key_bytes: usize,
@@ -60,17 +60,17 @@ pub struct TableRequest {
     pub partitions: u32,
     /// Pages of a write buffer.
     pub buffer_pages: u32,
-    /// Different keys that fit; `None` for a table with so little flash that its policy for a full table
+    /// The number of different keys that fit; `None` for a table with so little flash that its policy for a full table
     /// applies after a few buffers.
     pub keys: Option<u64>,
-    /// RAM for a cache of entries. A table that cannot have one has none.
+    /// RAM for a cache of entries. A table that cannot have a cache ignores it.
     pub cache_bytes: u64,
     /// Background threads of the structure; with 0 the calling thread does everything.
     pub threads: usize,
 }
 
 impl Default for TableRequest {
-    /// Variant 0 for 8 + 8 bytes: four partitions of two pages, space for 3,320 keys, one thread.
+    /// Returns variant 0 for 8 + 8 bytes: four partitions of two pages, space for 3,320 keys, one thread.
     fn default() -> Self {
         Self {
             variant: 0,
@@ -90,38 +90,38 @@ impl Default for TableRequest {
 pub struct TestTable {
     /// Structure, policy and special settings, for messages.
     pub label: String,
-    /// What to create it with.
+    /// The configuration to create it with.
     pub config: AnyConfig,
-    /// What to create and open it with.
+    /// The options to create and open it with.
     pub options: OpenOptions,
-    /// Entries with which one write buffer is full, at most.
+    /// The most entries with which one write buffer is full.
     pub buffer_entries: u64,
-    /// Which entries it must still have.
+    /// The entries that it must still have.
     pub retention: Retention,
 }
 
-/// Which entries a table must still have, of those that were put and not removed since.
+/// The entries that a table must still have, of those that were put and not removed since.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Retention {
     /// All of them.
     All,
-    /// All that it has taken; a full table refuses more with [`Error::Full`](crate::Error::Full).
+    /// All that it has accepted; a full table rejects more with [`Error::Full`](crate::Error::Full).
     Refuses,
     /// At least this many of the newest puts.
     Newest(u64),
     /// At least this many of the newest puts and found lookups.
     NewestUsed(u64),
-    /// All of them, unless [`TableStats::forced_evictions`](crate::TableStats::forced_evictions) counts some;
-    /// then this many of the newest puts.
+    /// All of them, unless [`TableStats::forced_evictions`](crate::TableStats::forced_evictions) is above 0; then at
+    /// least this many of the newest puts.
     AllUnlessForced(u64),
 }
 
 /// The configurations of a filter for tests.
 #[derive(Clone, Copy)]
 pub struct FilterTests {
-    /// Variants 0 up to this number differ.
+    /// The number of variants.
     pub variants: u64,
-    /// A small configuration, with buffers that a few hundred keys fill, for this many background threads.
+    /// A small configuration for this number of background threads, with buffers that a few hundred keys fill.
     pub config: fn(variant: u64, threads: usize) -> TestFilter,
 }
 
@@ -130,27 +130,27 @@ pub struct FilterTests {
 pub struct TestFilter {
     /// Structure and special settings, for messages.
     pub label: String,
-    /// What to create it with.
+    /// The configuration to create it with.
     pub config: AnyConfig,
-    /// What to create and open it with.
+    /// The options to create and open it with.
     pub options: OpenOptions,
     /// The number of different fingerprints.
     pub universe: u64,
-    /// Is it made for counting?
+    /// Whether it is made for counting.
     pub counts: bool,
     /// The width of its keys, at least 8 bytes; `None` if it takes keys of any width.
     pub key_bytes: Option<usize>,
-    /// How many of the most recent inserts it must still have; `None` for all.
+    /// The number of the most recent inserts that it must still have; `None` for all.
     pub window: Option<u64>,
 }
 
 /// The configurations of an index of neighbours for tests.
 #[derive(Clone, Copy)]
 pub struct NeighborsTests {
-    /// Variants 0 up to this number differ.
+    /// The number of variants.
     pub variants: u64,
-    /// A small configuration, with buffers that a few dozen documents fill, for this many background threads. It takes
-    /// [`documents`](TestNeighbors::documents) of them.
+    /// A small configuration for this number of background threads, with buffers that a few dozen documents fill. It
+    /// has space for [`documents`](TestNeighbors::documents) documents.
     pub config: fn(variant: u64, threads: usize) -> TestNeighbors,
 }
 
@@ -159,17 +159,17 @@ pub struct NeighborsTests {
 pub struct TestNeighbors {
     /// Structure and special settings, for messages.
     pub label: String,
-    /// What to create it with.
+    /// The configuration to create it with.
     pub config: AnyConfig,
-    /// What to create and open it with.
+    /// The options to create and open it with.
     pub options: OpenOptions,
-    /// Hash tables.
+    /// The number of hash tables.
     pub tables: u32,
-    /// Documents that it holds without evicting or refusing any.
+    /// The number of documents that it holds without evicting or rejecting any.
     pub documents: u64,
-    /// Ids that a bucket holds; of more it keeps the oldest.
+    /// The number of ids that a bucket holds; of more it keeps the oldest.
     pub bucket_ids_max: u32,
-    /// Does it save a filter when it is closed, if there is space?
+    /// Whether it saves a filter when it is closed, if there is space.
     pub has_filter: bool,
 }
 
@@ -191,7 +191,7 @@ impl fmt::Debug for FilterTests {
     }
 }
 
-/// Why no call of a table that is compared with an oracle may fail.
+/// The reason why calls to a table that is compared with an oracle cannot fail.
 const WORKS: &str = "the device works, and the volume is sound";
 
 /// The bytes of a number, as a key or a value.
@@ -200,7 +200,7 @@ pub fn key(number: u64) -> [u8; 8] {
     number.to_le_bytes()
 }
 
-/// Puts a key, or removes it where there is no value.
+/// Puts a key, or removes it if there is no value.
 pub fn update(table: &dyn Table, oracle: &mut HashMap<u64, u64>, number: u64, value: Option<u64>) {
     if let Some(value) = value {
         table.insert(&key(number), &key(value)).expect(WORKS);
@@ -211,7 +211,8 @@ pub fn update(table: &dyn Table, oracle: &mut HashMap<u64, u64>, number: u64, va
     }
 }
 
-/// Checks every key below `keys` against the oracle, singly, in a batch, in a stream and in the iteration `all`.
+/// Checks every key below `keys` against the oracle: in single lookups, in a batch, in a stream and in the iteration
+/// `all`.
 pub fn agrees(
     table: &dyn Table,
     mut all: impl Iterator<Item = Result<(Vec<u8>, Value)>>,

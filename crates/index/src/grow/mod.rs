@@ -1,7 +1,7 @@
-//! What tables that grow have in common: an owner of parts, and growth that is prepared in the background.
+//! The common part of growing tables: an owner of parts, and growth that is prepared in the background.
 //!
-//! A table that grows is a list of tables of one structure, its parts. Each part is crash-safe by itself. The owner
-//! has an entry in the catalog with the configuration, and keeps nothing else.
+//! A growing table is a list of tables of one structure, its parts. Each part is crash-safe by itself. The owner has an
+//! entry in the catalog with the configuration, and stores nothing else.
 
 mod owner;
 mod table;
@@ -21,16 +21,16 @@ pub(crate) use owner::{GrowingOpening, Newest, Owner, Parts};
 pub(crate) use table::GrowingStructure;
 pub use table::{Growing, Grows};
 
-/// The part of a table that is full when the next one is made in the background.
+/// The fill of the newest part at which the next one is created in the background.
 const FULL_ENOUGH: (u64, u64) = (7, 8);
 
-/// The entries with which a part of this capacity is nearly full.
+/// Returns the number of entries with which a part of this capacity is nearly full.
 pub(crate) fn full_enough(capacity: u64) -> u64 {
     let (part, whole) = FULL_ENOUGH;
     (capacity * part).div_ceil(whole)
 }
 
-/// The error of a part whose RAM was refused, or that found no flash: that growth has stopped.
+/// Turns the error of a part that got no RAM or flash into one that says that growth has stopped.
 pub(crate) fn refused(error: Error, stopped: impl FnOnce(String) -> Error) -> Error {
     match error {
         Error::TooLittleRam { reason, .. } => stopped(reason),
@@ -39,12 +39,12 @@ pub(crate) fn refused(error: Error, stopped: impl FnOnce(String) -> Error) -> Er
     }
 }
 
-/// The owner's own part of checkpoints: nothing, since the parts keep everything.
+/// The owner's own part of checkpoints: nothing, since the parts save everything.
 #[derive(Debug)]
 struct Root(Volume);
 
 impl Root {
-    /// Tells the volume that the table is open, for as long as this is kept.
+    /// Registers the table as open with the volume, for as long as the result lives.
     fn register(volume: &Volume, id: StructureId) -> Arc<Self> {
         let root = Arc::new(Self(volume.clone()));
         let weak: Weak<dyn Checkpointed> =
@@ -77,18 +77,19 @@ impl Checkpointed for Root {
 /// Requests to the background, which prepares growth.
 #[derive(Default, Debug)]
 pub(crate) struct Requests {
-    /// Asks for a background thread; not set where there is none.
+    /// Requests a background thread; not set if there are none.
     asker: OnceLock<Asker>,
     is_stopped: AtomicBool,
-    /// Entries on flash in the newest part with which the next preparation is due.
+    /// The entries on flash in the newest part at which the next preparation is due.
     due_at: AtomicU64,
-    /// Was it asked for?
+    /// Whether it was already requested.
     is_asked: AtomicBool,
-    /// How many have it pause.
+    /// The number of pauses in effect.
     pauses: AtomicUsize,
 }
 
-/// While it is kept, no preparation begins, and a long one ends soon; the next update after that asks for it again.
+/// A guard: while it exists, no preparation begins, and a long one ends soon. The next update after that requests it
+/// again.
 #[derive(Debug)]
 pub(crate) struct Paused<'r>(&'r Requests);
 
@@ -103,13 +104,13 @@ impl Drop for Paused<'_> {
 }
 
 impl Requests {
-    /// Says when the next preparation is due, in entries on flash in the newest part.
+    /// Sets when the next preparation is due, in entries on flash in the newest part.
     pub(crate) fn due_at(&self, entries: u64) {
         self.due_at.store(entries, Relaxed);
         self.is_asked.store(false, Relaxed);
     }
 
-    /// Asks for a preparation if it is due with that many entries.
+    /// Requests a preparation if it is due with `entries` entries.
     #[inline]
     fn look_ahead(&self, entries: u64) {
         if entries >= self.due_at.load(Relaxed) && !self.is_asked.swap(true, Relaxed) {
@@ -117,24 +118,24 @@ impl Requests {
         }
     }
 
-    /// Has the preparations pause.
+    /// Pauses the preparations.
     pub(crate) fn pause(&self) -> Paused<'_> {
         self.pauses.fetch_add(1, SeqCst);
         Paused(self)
     }
 
-    /// Returns whether somebody has the preparations pause.
+    /// Returns whether the preparations are paused.
     pub(crate) fn is_paused(&self) -> bool {
         self.pauses.load(SeqCst) > 0
     }
 
-    /// Ends the preparations, and waits for one that runs.
+    /// Ends the preparations, and waits for a running one.
     pub(crate) fn stop(&self) {
         self.is_stopped.store(true, SeqCst);
         self.asker.get().into_iter().for_each(Asker::end);
     }
 
-    /// Returns whether preparations shall end.
+    /// Returns whether preparations must end.
     pub(crate) fn is_stopped(&self) -> bool {
         self.is_stopped.load(SeqCst)
     }
@@ -153,7 +154,7 @@ impl<P: Parts> BackgroundWork for Preparing<P> {
     }
 }
 
-/// Has the volume's background threads prepare growth, for as long as the result is kept.
+/// Lets the volume's background threads prepare growth, for as long as the result lives.
 ///
 /// # Errors
 /// No thread can start.

@@ -1,4 +1,4 @@
-//! The owner of a growing table's parts: updates go to the newest part, and where that is full the next one follows.
+//! The owner of a growing table's parts: updates go to the newest part, and when that is full the next one follows.
 
 use std::fmt::Debug;
 use std::ops::Deref;
@@ -14,32 +14,32 @@ use crate::ram::SpareRam;
 use crate::write::{Core, TableLayout};
 use crate::{Error, OpenOptions, Result};
 
-/// The parts of a table that grows.
+/// The parts of a growing table.
 pub(crate) trait Parts: Debug + Send + Sync + Sized + 'static {
-    /// What each part is.
+    /// The layout of each part.
     type Layout: TableLayout;
     /// The newest part.
     type Newest<'p>: Deref<Target = Core<Self::Layout>>;
 
-    /// The newest part, kept the newest meanwhile.
+    /// Returns the newest part, which stays the newest meanwhile.
     fn newest(&self) -> Newest<'_, Self::Newest<'_>>;
 
-    /// Prepares growth, in the background. A failure is told by the update that needs it, which tries again.
+    /// Prepares growth, in the background. The update that needs it reports a failure, and tries again.
     fn prepare(&self);
 
-    /// What asks for preparations where they are due.
+    /// The requests for preparations.
     fn requests(&self) -> &Requests;
 
-    /// Has all parts tell a cache what leaves them, before the first lookup.
+    /// Lets all parts report entries that leave them to a cache, before the first lookup.
     fn use_cache(&self, cache: TableCache);
 
     /// The RAM that it may take and does not take yet.
     fn spare(&self) -> &Arc<SpareRam>;
 
-    /// Replaces the newest part, which is full, by the next one, unless that has happened already.
+    /// Replaces the newest part, which is full, by the next one, unless that has already happened.
     ///
     /// # Errors
-    /// RAM that is spent, no space on the device or in the log, a failed read or write.
+    /// Exhausted RAM, no space on the device or in the log, a failed read or write.
     fn grow(&self, full: StructureId) -> Result<()>;
 
     /// Removes a key from the newest part.
@@ -50,16 +50,16 @@ pub(crate) trait Parts: Debug + Send + Sync + Sized + 'static {
         newest.remove(key)
     }
 
-    /// Puts every buffered update on flash.
+    /// Flushes every buffered update.
     ///
     /// # Errors
     /// A failed read or write.
     fn flush(&self) -> Result<()>;
 
-    /// The figures of all parts and the log, without lookups.
+    /// Returns the statistics of all parts and the log, without lookups.
     fn stats(&self) -> TableStats;
 
-    /// Closes all, the oldest first.
+    /// Closes all parts, oldest first.
     ///
     /// # Errors
     /// A failed write or sync.
@@ -73,7 +73,7 @@ pub(crate) struct Newest<'p, C> {
     pub _updates: RwLockReadGuard<'p, ()>,
 }
 
-/// What owns the parts of a table.
+/// The owner of a table's parts.
 #[derive(Debug)]
 pub(crate) struct Owner<P: Parts> {
     pub parts: Arc<P>,
@@ -82,14 +82,14 @@ pub(crate) struct Owner<P: Parts> {
     pub key_bytes: usize,
     pub value_bytes: usize,
     id: StructureId,
-    /// Tells the volume that the table is open.
+    /// The registration of the table as open with the volume.
     _root: Arc<Root>,
-    /// Prepares growth; none where nothing runs in the background.
+    /// The background job that prepares growth; `None` if nothing runs in the background.
     preparing: Option<Arc<Preparing<P>>>,
     is_closed: bool,
 }
 
-/// How a table that grows is opened.
+/// How a growing table is opened.
 pub(crate) struct GrowingOpening {
     pub key_bytes: usize,
     pub value_bytes: usize,
@@ -98,7 +98,7 @@ pub(crate) struct GrowingOpening {
 }
 
 impl<P: Parts> Owner<P> {
-    /// Takes parts that were opened.
+    /// Takes over parts that were opened.
     ///
     /// # Errors
     /// No background thread can start.
@@ -126,7 +126,7 @@ impl<P: Parts> Owner<P> {
         Ok(owner)
     }
 
-    /// Saves what is buffered and ends the work in the background.
+    /// Saves what is buffered and ends the background work.
     ///
     /// # Errors
     /// A failed write or sync.
@@ -165,7 +165,8 @@ impl<P: Parts> Owner<P> {
         self.parts.requests().look_ahead(newest.counters.flushed_entries.load(Relaxed));
     }
 
-    /// Uses the RAM that the parts do not take yet as a cache, unless it has one. Before the first lookup.
+    /// Uses the RAM that the parts do not take yet as a cache, unless there is a cache. Must be called before the first
+    /// lookup.
     pub fn use_spare_ram(&self) {
         if self.lookups.cache.get().is_some() {
             return;
@@ -181,7 +182,7 @@ impl<P: Parts> Owner<P> {
         self.update(|newest| self.parts.remove(newest, key))
     }
 
-    /// Pairs that are inserted at a time. Refuses those of other widths than the table's.
+    /// Returns the number of pairs inserted at a time. Fails for pairs of other widths than the table's.
     fn batch_len(&self, pairs: &[(&[u8], &[u8])]) -> Result<usize> {
         let core = self.parts.newest().core;
         core.check_pairs(pairs)?;
@@ -229,8 +230,8 @@ where
         Ok(found)
     }
 
-    /// Inserts those of the pairs at these positions whose keys are absent, and returns the positions of which it
-    /// is not known yet.
+    /// Inserts those of the pairs at these positions whose keys are absent, and returns the positions that are still
+    /// undecided.
     fn insert_absent(
         &self,
         pairs: &[(&[u8], &[u8])],
@@ -252,7 +253,7 @@ where
 
 impl<P: Parts> Drop for Owner<P> {
     fn drop(&mut self) {
-        // Nobody can receive this error; what was acknowledged as durable is in the log.
+        // This error cannot be returned; what was acknowledged as durable is in the log.
         let _ = self.shut_down();
     }
 }

@@ -1,4 +1,4 @@
-//! The one handle of tables that grow.
+//! The common handle of growing tables.
 #![expect(private_bounds, reason = "only this crate implements the seams of the engine")]
 
 use std::sync::Arc;
@@ -21,13 +21,13 @@ use crate::schema::Stored;
 use crate::write::absorb::{VersionSource, Versions};
 use crate::{OpenOptions, Result};
 
-/// A kind of table that grows, for its users.
+/// A kind of growing table, for its users.
 pub trait Grows {
-    /// What one is created with.
+    /// The configuration that one is created with.
     type Config: Configuration + Clone;
 }
 
-/// A kind of table that grows: what its parts are made from.
+/// A kind of growing table, defined by its parts.
 pub(crate) trait GrowingStructure: Parts + Grows<Config: Stored> {
     /// Its name in the volume's catalog.
     const KIND: &'static str;
@@ -35,9 +35,9 @@ pub(crate) trait GrowingStructure: Parts + Grows<Config: Stored> {
     const NAME: &'static str;
     /// Its use, in a sentence.
     const GOOD_FOR: &'static str;
-    /// The options of an opening that it has a use for.
+    /// The options of an opening that it uses.
     const OPTIONS: &'static [&'static str];
-    /// The kind of table that a merge of such tables makes.
+    /// The kind of table that a merge of these tables creates.
     const MERGES_INTO: &'static str;
     /// Its configurations for tests.
     #[cfg(feature = "testing")]
@@ -49,13 +49,13 @@ pub(crate) trait GrowingStructure: Parts + Grows<Config: Stored> {
     /// The bytes of a key and of a value.
     fn widths(config: &Self::Config) -> (usize, usize);
 
-    /// The RAM that the table may take, in bytes, as its configuration says.
+    /// The RAM that the table may take, in bytes, in its configuration.
     fn ram_bytes_max(config: &mut Self::Config) -> &mut Option<u64>;
 
     /// The smallest limits that work.
     fn tiny() -> Self::Config;
 
-    /// Opens the parts that exist, and makes the first one if there is none.
+    /// Opens the existing parts, and creates the first one if there is none.
     ///
     /// # Errors
     /// Damage, a failed read or write, no space.
@@ -66,16 +66,16 @@ pub(crate) trait GrowingStructure: Parts + Grows<Config: Stored> {
         opened: (OpenOptions, Option<TableCache>),
     ) -> Result<Self>;
 
-    /// The prediction for requirements, or why it cannot meet them.
+    /// Returns the prediction for the requirements.
     ///
     /// # Errors
-    /// [`Error::Config`](crate::Error::Config), naming the requirement that it cannot meet.
+    /// [`Error::Config`](crate::Error::Config), naming the requirement that cannot be met.
     fn advise(requirements: &Requirements) -> Result<Prediction>;
 
     /// Begins a pass over the table.
     fn scan(owner: &Owner<Self>) -> impl Scan + '_;
 
-    /// Loads what lookups need and opening left on flash, so that no lookup has to.
+    /// Preloads what opening has left on flash, so that lookups need not.
     ///
     /// # Errors
     /// A failed read, damage.
@@ -83,7 +83,7 @@ pub(crate) trait GrowingStructure: Parts + Grows<Config: Stored> {
         Ok(())
     }
 
-    /// Proves offline that the parts of one fit its configuration, and notes in the checker what is wrong.
+    /// Verifies offline that the parts of a table fit its configuration, and notes flaws in the checker.
     fn check(checker: &mut Checker, contents: &Contents, entry: &CatalogEntry);
 }
 
@@ -106,7 +106,7 @@ impl<P: GrowingStructure> Growing<P> {
         Self::create_with(volume, name, config, OpenOptions::default())
     }
 
-    /// Creates a table in a volume. RAM that the options state is kept in the configuration.
+    /// Creates a table in a volume. A RAM limit in the options is stored in the configuration.
     ///
     /// # Errors
     /// As [`create`](Self::create).
@@ -123,7 +123,7 @@ impl<P: GrowingStructure> Growing<P> {
         let entry = volume.create_structure(name, P::KIND, config.encode(), 0)?;
         let started = Self::start(volume, (name, &entry), options);
         if started.is_err() && !volume.poison().is_set() {
-            // What was refused leaves no table behind; the refusal is what there is to tell.
+            // A table that was rejected is removed again; the original error is the one to report.
             let _ = volume.drop_structure(name);
         }
         started
@@ -137,8 +137,8 @@ impl<P: GrowingStructure> Growing<P> {
         Self::open_with(volume, name, OpenOptions::default())
     }
 
-    /// Opens a table of a volume, which may take the RAM that the options state from now on; if they state none, what
-    /// it was created with.
+    /// Opens a table of a volume. The RAM limit of the options applies from now on; without one, the limit that it was
+    /// created with does.
     ///
     /// # Errors
     /// As [`open`](Self::open).
@@ -164,32 +164,32 @@ impl<P: GrowingStructure> Growing<P> {
         Ok(Self { config, owner: Owner::start(volume, entry, parts, opening)? })
     }
 
-    /// What it was created with; its RAM is that of this opening.
+    /// Returns the configuration that it was created with; its RAM limit is that of this opening.
     #[must_use]
     pub fn config(&self) -> &P::Config {
         &self.config
     }
 
-    /// All entries, each key once with its newest value, in no order.
+    /// Returns all entries, each key once with its newest value, in no particular order.
     ///
-    /// Each portion of a partition is seen as it was when the iteration reached it. Needs no filters. Reads all parts
-    /// once, in long runs. Of a BufferHash it reads at least 64 KiB of each incarnation at a time, whose entries it
-    /// holds in memory, and waits while a generation takes over from older ones. Of a SliceHash it holds one
-    /// slicetable's keys, or two, or one of the older table, while that is taken over.
+    /// Each portion of a partition is seen as it was when the iteration reached it. Does not need filters. Reads all
+    /// parts once, in long runs. For a BufferHash it reads at least 64 KiB of each incarnation at a time, and holds
+    /// those entries in memory; it waits while a generation takes over from older ones. For a SliceHash it holds the
+    /// keys of one slicetable, or of two or one of the older table while that is taken over.
     #[must_use]
     pub fn iter(&self) -> Entries<'_> {
         Entries::new(P::scan(&self.owner))
     }
 
-    /// As [`iter`](Self::iter), but a page that cannot be read or proven ends nothing: it is an item, and all other
-    /// entries come. A key whose newest version was on such a page may come with an older one, or although it was
-    /// removed.
+    /// Like [`iter`](Self::iter), but a page that cannot be read or verified does not end the iteration: it is reported
+    /// as an item, and all other entries follow. A key whose newest version was on such a page may appear with an older
+    /// value, or although it was removed.
     #[must_use]
     pub fn iter_past_damage(&self) -> EntriesPastDamage<'_> {
         EntriesPastDamage::new(P::scan(&self.owner))
     }
 
-    /// Loads what lookups need and opening left on flash, so that no lookup has to.
+    /// Preloads what opening has left on flash, so that lookups need not.
     ///
     /// # Errors
     /// A failed read, or damage.
@@ -210,7 +210,7 @@ impl<P: GrowingStructure> Growing<P>
 where
     Owner<P>: VersionSource,
 {
-    /// Its versions of keys, for another table to [`absorb`](crate::BufferHash::absorb) or for
+    /// Returns its versions of keys, for another table to [`absorb`](crate::BufferHash::absorb) or for
     /// [`count_shared`](crate::count_shared).
     #[must_use]
     pub fn versions(&self) -> Versions<'_> {
@@ -309,7 +309,7 @@ where
 }
 
 impl Row {
-    /// The row of a table that grows.
+    /// The registry row of a growing table.
     #[must_use]
     pub(crate) const fn growing<P: GrowingStructure>() -> Self
     where

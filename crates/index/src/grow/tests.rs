@@ -1,4 +1,4 @@
-//! What the tests of tables that grow share.
+//! Helpers that the tests of growing tables share.
 
 use std::sync::Arc;
 
@@ -12,13 +12,13 @@ use crate::write::{Core, TableLayout};
 
 pub(crate) fn volume() -> (Arc<MemoryDevice>, Volume) {
     let device = Arc::new(MemoryDevice::new());
-    // What filters err about is the same each time.
+    // The false positives of filters are the same each time.
     let options = VolumeOptions { hash_key: Some(42), ..VolumeOptions::tiny() };
     let volume = Volume::create(Arc::clone(&device) as _, options).unwrap();
     (device, volume)
 }
 
-/// Does a value that leaves this part come into the cache?
+/// Returns whether a value that leaves this part is added to the cache.
 pub(crate) fn tells<L: TableLayout>(core: &Core<L>) -> bool {
     let cache = core.lookups.cache.get().unwrap();
     let hash = core.hasher.hash(&[7; 8]);
@@ -28,18 +28,18 @@ pub(crate) fn tells<L: TableLayout>(core: &Core<L>) -> bool {
     cache.entries.find(hash, &[7; 8]).is_known()
 }
 
-/// A volume that has no threads.
+/// Returns a volume without threads.
 pub(crate) fn inline_volume() -> Volume {
     let options =
         VolumeOptions { threads: Threads::Inline, hash_key: Some(42), ..VolumeOptions::tiny() };
     Volume::create(Arc::new(MemoryDevice::new()), options).unwrap()
 }
 
-/// Looks up keys of a table of several parts, and wants the buffers that are idle then, which all parts share, to be
+/// Looks up keys of a table of several parts, and checks that the resulting idle buffers, which all parts share, are
 /// counted once.
 pub(crate) fn counts_shared_ram_once(volume: &Volume, table: &impl Table, keys: u64) {
     table.flush().unwrap();
-    // A lookup may do what is due.
+    // A lookup may do work that is due.
     (0..3).for_each(|number| _ = table.get(&key(number)).unwrap());
     let ram = || (table.stats().ram_bytes, volume.shared_ram_bytes());
     let before = ram();

@@ -1,4 +1,4 @@
-//! The entries of a table, each key once with its newest value: until a page is damaged, or past damage.
+//! The entries of a table, each key once with its newest value, either up to the first damaged page or past damage.
 
 use std::collections::{HashSet, VecDeque};
 use std::fmt;
@@ -13,10 +13,10 @@ use crate::api::Value;
 use crate::damage::page_of;
 use crate::{Damage, Result};
 
-/// A pair, or a page that is left out.
+/// A pair, or a damaged page that is left out.
 type Item = std::result::Result<AnyPair, Damage>;
 
-/// Lists what a table holds, portion by portion.
+/// A pass that lists a table's entries, portion by portion.
 pub(crate) trait Scan: Send {
     /// Adds more entries; returns false if there are no more. A portion begins with [`Found::begin`].
     ///
@@ -29,9 +29,9 @@ pub(crate) trait Scan: Send {
 #[derive(Debug)]
 pub(crate) struct Found {
     on_failure: FailedRead,
-    /// Keys whose newest version was found, including removed ones, if an older one may come.
+    /// Keys whose newest version was found, including removed ones, if an older version may follow.
     seen: HashSet<Vec<u8>>,
-    /// What was not returned yet.
+    /// Items that were not returned yet.
     items: VecDeque<Item>,
     is_whole: bool,
 }
@@ -41,7 +41,7 @@ impl Found {
         Self { on_failure, seen: HashSet::new(), items: VecDeque::new(), is_whole: true }
     }
 
-    /// Begins a portion, or begins it again. Its keys are others than those before.
+    /// Begins a portion, or begins it again. Its keys differ from those of earlier portions.
     pub(crate) fn begin(&mut self) {
         self.seen.clear();
         self.items.clear();
@@ -86,11 +86,11 @@ impl Visitor for Found {
     }
 }
 
-/// All entries of a table that are left, and the pages that are damaged, each once.
+/// All entries of a table that damage has spared, and the damaged pages, each once.
 pub struct EntriesPastDamage<'t> {
     scan: Box<dyn Scan + 't>,
     found: Found,
-    /// Pages that were told: several portions may have read one.
+    /// Pages that were reported: several portions may have read one.
     told: HashSet<PageId>,
 }
 
@@ -125,7 +125,7 @@ impl Iterator for EntriesPastDamage<'_> {
     }
 }
 
-/// All entries of a table, up to its first page that cannot be read or proven.
+/// All entries of a table, up to its first page that cannot be read or verified.
 #[derive(Debug)]
 pub struct Entries<'t> {
     pass: EntriesPastDamage<'t>,

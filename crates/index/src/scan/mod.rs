@@ -1,10 +1,10 @@
-//! One pass over a table, of which its other walks are faces: iteration, iteration past damage, and the versions that
+//! One pass over a table, the basis of its other traversals: iteration, iteration past damage, and the versions that
 //! merges read.
 //!
-//! A pass goes through the table by portions. A portion has all versions of some keys: what the buffers hold of them,
-//! then pages, the newest first. A structure says how its portions are listed, and passes what it finds to a
-//! [`Visitor`], which also takes the damage. What becomes of the two is the visitor's: [`Found`] keeps the newest
-//! version of each key and goes on, [`EachVersion`] takes all versions and ends.
+//! A pass goes through the table by portions. A portion has all versions of some keys: those in the buffers, then those
+//! in pages, the newest first. A structure defines how its portions are listed, and passes what it finds to a
+//! [`Visitor`], which also receives the damage. The visitor decides what to do with both: [`Found`] keeps the newest
+//! version of each key and continues past damage, [`EachVersion`] takes all versions and stops at damage.
 
 mod entries;
 mod read;
@@ -19,15 +19,15 @@ pub use entries::{Entries, EntriesPastDamage};
 pub(crate) use entries::{Found, Scan};
 pub(crate) use read::{Reads, read};
 
-/// Takes what a pass finds.
+/// Receives what a pass finds.
 pub(crate) trait Visitor {
-    /// Takes a version of a key. Of each key the newest version comes first.
+    /// Receives a version of a key. Of each key the newest version comes first.
     ///
     /// # Errors
-    /// The visitor's own, which end the pass.
+    /// The visitor's own errors, which end the pass.
     fn entry(&mut self, entry: Entry<'_>) -> Result<()>;
 
-    /// Takes a version of a key after which no older one comes.
+    /// Receives a version of a key after which no older one comes.
     ///
     /// # Errors
     /// As [`entry`](Self::entry).
@@ -35,7 +35,7 @@ pub(crate) trait Visitor {
         self.entry(entry)
     }
 
-    /// Takes a page that cannot be read or proven.
+    /// Receives a page that cannot be read or verified.
     ///
     /// # Errors
     /// The damage, if it ends the pass.
@@ -45,7 +45,7 @@ pub(crate) trait Visitor {
     fn reads(&self) -> Reads;
 }
 
-/// Passes all versions to a merge. Damage ends it.
+/// Passes all versions to a merge. Damage ends the pass.
 pub(crate) struct EachVersion<'v, 'f>(pub &'v mut Visit<'f>);
 
 impl Visitor for EachVersion<'_, '_> {
@@ -62,8 +62,8 @@ impl Visitor for EachVersion<'_, '_> {
     }
 }
 
-/// Passes what the buffers of a partition hold of the keys that `is_wanted` accepts, and the damage of pages of `slots`
-/// slots that they would have been loaded from.
+/// Passes on the entries in a partition's buffers whose keys `is_wanted` accepts, and the damaged pages that the
+/// buffers would have been loaded from. Those pages have `slots` slots.
 ///
 /// # Errors
 /// Those of the visitor.

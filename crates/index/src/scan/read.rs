@@ -1,4 +1,4 @@
-//! The reads of a pass: long runs of pages, each of which is proven.
+//! The reads of a pass: long runs of pages, each of which is verified.
 
 use nandex_device::Device;
 use nandex_store::page::{Page, PageLabel, RawPage};
@@ -13,14 +13,14 @@ const CHUNK_PAGES: usize = 128;
 /// How a pass reads.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Reads {
-    /// Several reads ahead of the page that is looked at. A failed read ends the pass.
+    /// Several reads ahead of the current page. A failed read ends the pass.
     Ahead,
     /// One read after the other.
     Each(FailedRead),
 }
 
-/// Reads the pages with these labels, those that are one behind the other at once. Passes each to `visit` with its
-/// index: proven, or with the reason why it cannot be.
+/// Reads the pages with these labels, consecutive ones at once. Passes each to `visit` with its index: verified, or
+/// with the reason why it cannot be.
 ///
 /// # Errors
 /// Those of `visit`; a failed read, if the pass reads ahead.

@@ -131,7 +131,7 @@ impl PageSnapshots {
         self.volume.device()
     }
 
-    /// Puts the pages of a snapshot into an empty buffer.
+    /// Copies the pages of a snapshot into an empty buffer.
     fn fill(&self, buffer: &mut Buffer, buf: &PageBuf) {
         let (pages, stash) = buf.split_at(buffer.bytes().len());
         buffer.load(pages);
