@@ -11,7 +11,7 @@ use nandex_store::check::{Checker, Report, Subject};
 
 use crate::{Result, registry};
 
-/// How far a check has come.
+/// The progress of a check.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct CheckProgress<'a> {
     /// The structure that is being read.

@@ -1,4 +1,4 @@
-//! Sets in RAM that is lent: how many of a chunk's are there, and what happens when some must go.
+//! Sets in lent RAM: how many of a chunk's sets exist, and what happens when some must be given up.
 
 use std::sync::atomic::Ordering::SeqCst;
 use std::sync::atomic::{AtomicU64, fence};
@@ -7,14 +7,14 @@ use super::set::Line;
 use super::{CHUNK_SETS, Chunk, EntryCache, Lines};
 use crate::ram::Borrower;
 
-/// How often the sets of a chunk are halved until none is left.
+/// The number of times that the sets of a chunk are halved until none is left.
 const HALVINGS: u32 = CHUNK_SETS.ilog2() + 1;
 
-/// How much of a cache may be used.
+/// The part of a cache that may be used.
 #[derive(Debug)]
 pub(super) struct Lent(AtomicU64);
 
-/// How often the sets of each chunk are halved: those before `chunks` once less than the others.
+/// The number of times that the sets of each chunk are halved: those before `chunks` once less than the others.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Plan {
     halvings: u32,
@@ -22,7 +22,7 @@ pub(super) struct Plan {
 }
 
 impl Lent {
-    /// None of it.
+    /// Returns the plan that uses nothing.
     fn nothing() -> Self {
         Self(AtomicU64::new(Plan { halvings: HALVINGS, chunks: 0 }.bits()))
     }
@@ -34,7 +34,7 @@ impl Lent {
 }
 
 impl Plan {
-    /// The plan with the most of `sets` sets, at most that many.
+    /// Returns the plan with the most of `sets` sets, at most `sets_max`.
     pub fn of(sets: usize, sets_max: usize) -> Self {
         let even = (0..HALVINGS).map(|halvings| Self { halvings, chunks: 0 });
         let fits = |plan: &Self| plan.sets(sets) <= sets_max;
@@ -55,7 +55,7 @@ impl Plan {
         self.halvings - u32::from(chunk < self.chunks as usize)
     }
 
-    /// Sets of a cache that has that many without being halved.
+    /// Returns the number of sets of a cache that has `sets` without halving.
     pub fn sets(self, sets: usize) -> usize {
         let of_chunk =
             |at: usize| halved(CHUNK_SETS.min(sets - at * CHUNK_SETS), self.halvings_of(at));
@@ -63,12 +63,12 @@ impl Plan {
     }
 }
 
-/// That many sets, halved that often.
+/// Returns the number of sets after halving `sets` the given number of times.
 fn halved(sets: usize, halvings: u32) -> usize {
     if halvings == HALVINGS { 0 } else { sets.div_ceil(1 << halvings) }
 }
 
-/// The sets of a chunk, halved so often.
+/// The sets of a chunk, halved the given number of times.
 #[derive(Debug)]
 pub(super) struct LentLines {
     pub lines: Box<[Line]>,
@@ -76,7 +76,7 @@ pub(super) struct LentLines {
 }
 
 impl LentLines {
-    /// The set that has the keys of one of those that the chunk would have without being halved.
+    /// Returns the set for the keys of one of the sets that the chunk would have without halving.
     #[inline]
     pub fn set_of(&self, set: usize) -> Option<usize> {
         (self.halvings < HALVINGS).then_some(set >> self.halvings)
@@ -84,7 +84,7 @@ impl LentLines {
 }
 
 impl EntryCache {
-    /// A cache of lent RAM, at most that many bytes, of which it uses nothing before [`keep_at_most`] says how much.
+    /// Creates a cache of at most `bytes_max` bytes of lent RAM; it uses none before [`keep_at_most`] says how much.
     ///
     /// [`keep_at_most`]: Borrower::keep_at_most
     pub(crate) fn lent(bytes_max: u64, key_bytes: usize, value_bytes: usize) -> Option<Self> {
@@ -92,13 +92,13 @@ impl EntryCache {
         Some(Self { lent: Some(Lent::nothing()), ..cache })
     }
 
-    /// The lines of a chunk by a plan, empty.
+    /// Creates the lines of a chunk by a plan, empty.
     pub(super) fn lent_lines(&self, chunk: usize, plan: Plan) -> LentLines {
         let halvings = plan.halvings_of(chunk);
         LentLines { lines: self.new_lines(halved(self.sets_of(chunk), halvings)), halvings }
     }
 
-    /// Bytes of the chunks that are there.
+    /// Returns the bytes of the existing chunks.
     pub(super) fn lent_bytes(&self) -> u64 {
         let lines = |chunk: &Chunk| match &chunk.lines {
             Lines::Own(lines) => lines.len(),
@@ -110,10 +110,11 @@ impl EntryCache {
         (lines * size_of::<Line>()) as u64
     }
 
-    /// Gives back what a chunk has beyond the plan. One that was made while the plan was changed does this itself, or
-    /// whoever changed it has seen the chunk.
+    /// Gives up the RAM of a chunk that exceeds the plan. A chunk that was created while the plan was changed either
+    /// does this itself, or the thread that changed the plan has seen the chunk.
     pub(super) fn fit(&self, number: usize) {
-        // Who changes the plan looks for the chunk afterwards, and who makes the chunk for the plan.
+        // A thread that changes the plan checks for the chunk afterwards, and one that creates the chunk checks for the
+        // plan.
         fence(SeqCst);
         let (Some(lent), Some(chunk)) = (&self.lent, self.chunks[number].get()) else { return };
         let Lines::Lent(lines) = &chunk.lines else { return };
@@ -124,7 +125,7 @@ impl EntryCache {
         }
     }
 
-    /// Two sets become one.
+    /// Merges each two sets into one.
     fn halve(&self, old: &LentLines) -> LentLines {
         let halvings = old.halvings + 1;
         let sets = old.lines.len() / self.layout.lines();

@@ -1,8 +1,9 @@
-//! A cache of entries: hot keys answered from RAM that nothing else needs.
+//! A cache of entries: frequent keys are answered from RAM that nothing else needs.
 //!
-//! A lookup that buffers and filters cannot answer reads a page, and the cache keeps what it said of the key: its
-//! value, or that it is absent. The next lookup of the key reads nothing. It keeps entries and not pages, because the
-//! other entries of a page are no hotter than any: an entry of 8 + 8 bytes takes 18.3 bytes here, a page 4,096.
+//! A lookup that buffers and filters cannot answer reads a page, and the cache keeps the page's answer about the key:
+//! its value, or its absence. The next lookup of the key reads nothing. The cache keeps entries rather than pages,
+//! because the other entries of a page are no hotter than average: an entry of 8 + 8 bytes takes 18.3 bytes here, a
+//! page 4,096.
 //!
 //! ```text
 //!   RAM     buffers --> filters --> [ cache ]     hit: the answer
@@ -10,27 +11,27 @@
 //!   flash                            page --------------+ filled, if nothing has changed meanwhile
 //! ```
 //!
-//! A set has seven places, in the order of the keys' hashes. So a partition's keys are next to each other, and what a
-//! flush has to do here stays in the processor's cache. [`ways`] says which place of a full set a new entry takes. What
-//! leaves a buffer takes a free place only: a table that fits its cache is answered from it, and what is looked up
-//! stays in a full one.
+//! A set has seven places, and sets are in the order of the keys' hashes. So a partition's keys are next to each other,
+//! and the work of a flush here stays in the processor's cache. [`ways`] decides which place of a full set a new entry
+//! takes. An entry that leaves a buffer only takes a free place: a table that fits its cache is answered from it, and
+//! in a full cache the entries that are looked up stay.
 //!
 //! ```text
 //!   set of 8 + 8 bytes, 128 of them     | version | key 0 | key 1 | ... | key 6 |     one line answers a miss
 //!                                       | states  | val 0 | val 1 | ... | val 6 |
 //! ```
 //!
-//! A cache may use [RAM that is lent](crate::ram). Where it must give some back, as many chunks as needed lose half
-//! of their sets: two sets become one, and what was used stays.
+//! A cache may use [lent RAM](crate::ram). When it must return some, as many chunks as needed lose half of their sets:
+//! two sets are merged into one, and the used entries stay.
 //!
 //! Invariants
-//! 1. What the cache says of a key is true unless a buffer has the key. So buffers are asked first, and a buffer tells
-//!    the cache before its entries leave RAM.
-//! 2. A lookup notes the epoch of a key's chunk of sets before it asks the buffers, and fills a set only in the same
-//!    epoch: before a buffer leaves with a key of the chunk, or flash drops one, another epoch begins.
-//! 3. What flash drops, the cache drops, under the lock under which flash drops it.
-//! 4. A reader never waits: a set that changes meanwhile is a miss, and so is a chunk that gives RAM back. Writers of a
-//!    set take turns.
+//! 1. The cache's answer about a key is correct unless a buffer has the key. So buffers are searched first, and a
+//!    buffer updates the cache before its entries leave RAM.
+//! 2. A lookup notes the epoch of a key's chunk of sets before it searches the buffers, and fills a set only in the
+//!    same epoch: before a buffer leaves with a key of the chunk, or flash drops one, a new epoch begins.
+//! 3. An entry that is dropped from flash is dropped from the cache, under the same lock.
+//! 4. A reader never waits: a set that changes meanwhile is a miss, and so is a chunk that is returning RAM. Writers of
+//!    a set take turns.
 //!
 //! | operation | cost |
 //! |---|---|
@@ -58,7 +59,7 @@ use crate::api::Value;
 use lent::{Lent, LentLines};
 use set::{LINE_WORDS, Line, Set, SetLayout};
 
-/// The epoch of a chunk. Only in it may its holder fill a set of the chunk.
+/// The epoch of a chunk. Its holder may fill a set of the chunk only in this epoch.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Ticket(u64);
 
@@ -67,10 +68,10 @@ pub(crate) struct Ticket(u64);
 pub(crate) struct EntryCache {
     layout: SetLayout,
     sets: usize,
-    /// Each made when the first lookup wants it: a table that is only written needs none, and no lookup waits until all
-    /// of a large cache is made.
+    /// The chunks, each created by the first lookup that needs it: a table that is only written needs none, and no
+    /// lookup waits until all of a large cache is created.
     chunks: Box<[OnceLock<Chunk>]>,
-    /// How much of it may be used, if its RAM is lent.
+    /// The part of it that may be used, if its RAM is lent.
     lent: Option<Lent>,
     hits: AtomicU64,
 }
@@ -78,7 +79,7 @@ pub(crate) struct EntryCache {
 /// [`CHUNK_SETS`] sets; the last chunk has fewer.
 #[derive(Debug)]
 struct Chunk {
-    /// Counts what makes a page that was read before it old.
+    /// Counts the events that make an earlier read of a page stale.
     epoch: AtomicU64,
     lines: Lines,
 }
@@ -91,13 +92,13 @@ enum Lines {
 }
 
 impl Chunk {
-    /// Makes all tickets of the chunk invalid.
+    /// Invalidates all tickets of the chunk.
     fn begin_epoch(&self) {
         self.epoch.fetch_add(1, AcqRel);
     }
 }
 
-/// Sets that are made together.
+/// The number of sets that are created together.
 const CHUNK_SETS: usize = 1024;
 
 /// A key or value as words, with zeros behind it.
@@ -136,7 +137,7 @@ impl<const MOST: usize> Words<MOST> {
 }
 
 impl EntryCache {
-    /// A cache of at most that many bytes; `None` if not even one set fits.
+    /// Creates a cache of at most `cache_bytes`; `None` if not even one set fits.
     pub(crate) fn new(cache_bytes: u64, key_bytes: usize, value_bytes: usize) -> Option<Self> {
         let layout = SetLayout::new(key_bytes, value_bytes);
         let sets = usize::try_from(cache_bytes).unwrap_or(usize::MAX) / layout.bytes();
@@ -144,7 +145,7 @@ impl EntryCache {
         (sets > 0).then_some(Self { layout, sets, chunks, lent: None, hits: AtomicU64::new(0) })
     }
 
-    /// RAM that it takes, in bytes: of its own once a lookup has wanted it, of what is lent now.
+    /// The RAM that it takes, in bytes: its own RAM once a lookup has needed it, or the RAM that is lent now.
     pub(crate) fn ram_bytes(&self) -> u64 {
         match self.lent {
             None => (self.sets * self.layout.bytes()) as u64,
@@ -157,7 +158,7 @@ impl EntryCache {
         (self.sets_max() * self.layout.bytes()) as u64
     }
 
-    /// Entries that it has place for.
+    /// The number of entries that it has space for.
     pub(crate) fn entries_max(&self) -> u64 {
         (self.sets_max() * ways::WAYS) as u64
     }
@@ -166,7 +167,7 @@ impl EntryCache {
         self.lent.as_ref().map_or(self.sets, |lent| lent.plan().sets(self.sets))
     }
 
-    /// Lookups that it has answered.
+    /// The number of lookups that it has answered.
     pub(crate) fn hits(&self) -> u64 {
         self.hits.load(Relaxed)
     }
@@ -178,20 +179,21 @@ impl EntryCache {
         }
     }
 
-    /// Asks the processor to fetch what a lookup of a key reads here.
+    /// Prefetches what a lookup of a key reads here.
     #[inline]
     pub(crate) fn prefetch(&self, hash: KeyHash) {
         let at = self.set_of(hash);
         self.try_set(self.chunk_at(at), at, |set| set.first_lines().iter().for_each(prefetch));
     }
 
-    /// The permission to fill the set of a key with what flash says. Taken before the buffers are asked.
+    /// Returns the permission to fill the set of a key with an answer from flash. It is taken before the buffers are
+    /// searched.
     #[inline]
     pub(crate) fn ticket(&self, hash: KeyHash) -> Ticket {
         Ticket(self.chunk_at(self.set_of(hash)).epoch.load(Acquire))
     }
 
-    /// What it knows of a key, after no buffer knew it.
+    /// Returns what it knows of a key that no buffer knows.
     #[inline]
     pub(crate) fn find(&self, hash: KeyHash, key: &[u8]) -> KeyState<Value> {
         let at = self.set_of(hash);
@@ -199,38 +201,39 @@ impl EntryCache {
         found.unwrap_or(KeyState::Unknown)
     }
 
-    /// Keeps what flash has said of a key, unless that is old by now.
+    /// Stores the answer from flash about a key, unless it is stale by now.
     pub(crate) fn fill(&self, ticket: Ticket, hash: KeyHash, key: &[u8], answer: &Option<Value>) {
         let at = self.set_of(hash);
         let chunk = self.chunk_at(at);
         self.try_set(chunk, at, |set| {
             let Some(mut set) = set.try_lock() else { return };
-            // A new epoch begins before its keys' sets are locked: it is seen here, or they are cleaned up after this.
+            // A new epoch begins before its keys' sets are locked: either it is seen here, or the sets are cleaned up
+            // after this.
             if chunk.epoch.load(Acquire) == ticket.0 {
                 set.insert(&KeyWords::of(key), answer.as_deref());
             }
         });
     }
 
-    /// Has no lookup wanted any of it? Then it has neither entries nor tickets, and what leaves need not be told:
-    /// a lookup that begins now still finds it where it leaves from, or finds where it has gone.
+    /// Returns whether no lookup has used it yet. Then it has neither entries nor tickets, and entries that leave RAM
+    /// need not be recorded: a lookup that begins now still finds an entry where it was, or where it has gone.
     pub(crate) fn is_unused(&self) -> bool {
         self.chunks.iter().all(|chunk| chunk.get().is_none())
     }
 
-    /// Begins to tell it what leaves RAM, or flash.
+    /// Begins to record entries that leave RAM or flash.
     pub(crate) fn leaving(&self) -> Leaving<'_> {
         self.leaving_of(None)
     }
 
-    /// Begins to tell it what leaves a part of a table. Once the part is said to be superseded, another one may have
-    /// told newer versions.
+    /// Begins to record entries that leave a part of a table. Once the part is superseded, another part may have
+    /// recorded newer versions.
     pub(crate) fn leaving_of<'c>(&'c self, superseded: Option<&'c AtomicBool>) -> Leaving<'c> {
         Leaving { cache: self, chunk: None, superseded }
     }
 
-    /// Drops the keys of a range of hashes that `is_gone` names. The range is part number `part` of `parts`; keys of
-    /// others may be asked about too.
+    /// Drops the keys of a range of hashes for which `is_gone` holds. The range is part number `part` of `parts`;
+    /// `is_gone` may be called for keys of other parts too.
     pub(crate) fn drop_of(
         &self,
         (part, parts): (usize, usize),
@@ -254,7 +257,7 @@ impl EntryCache {
         ((u128::from(hash.place) * self.sets as u128) >> 64) as usize
     }
 
-    /// The chunk of a set, made if no lookup has wanted it before.
+    /// Returns the chunk of a set, and creates it if no lookup has needed it before.
     #[inline]
     fn chunk_at(&self, set: usize) -> &Chunk {
         let chunk = set / CHUNK_SETS;
@@ -264,12 +267,12 @@ impl EntryCache {
         }
     }
 
-    /// The chunk of a set, if a lookup has wanted it. One that has not has neither entries nor tickets.
+    /// Returns the chunk of a set, if a lookup has needed it. Otherwise it has neither entries nor tickets.
     fn made_chunk(&self, set: usize) -> Option<&Chunk> {
         self.chunks[set / CHUNK_SETS].get()
     }
 
-    /// Passes on a set, unless its chunk gives RAM back or has none.
+    /// Passes on a set, unless its chunk is returning RAM or has no sets.
     #[inline]
     fn try_set<R>(&self, chunk: &Chunk, at: usize, act: impl FnOnce(Set<'_>) -> R) -> Option<R> {
         match &chunk.lines {
@@ -281,7 +284,7 @@ impl EntryCache {
         }
     }
 
-    /// The same, after its chunk has given RAM back.
+    /// Does the same, after its chunk has returned RAM.
     fn with_set<R>(&self, chunk: &Chunk, at: usize, act: impl FnOnce(Set<'_>) -> R) -> Option<R> {
         match &chunk.lines {
             Lines::Own(_) => self.try_set(chunk, at, act),
@@ -310,7 +313,7 @@ impl EntryCache {
         chunk
     }
 
-    /// The sets of a chunk that has all.
+    /// The number of sets of a chunk without halving.
     fn sets_of(&self, chunk: usize) -> usize {
         CHUNK_SETS.min(self.sets - chunk * CHUNK_SETS)
     }
@@ -320,16 +323,16 @@ impl EntryCache {
     }
 }
 
-/// Keys that are about to leave RAM, or flash, in any order; best in that of their hashes.
+/// Keys that are about to leave RAM or flash, in any order; the order of their hashes is fastest.
 pub(crate) struct Leaving<'c> {
     cache: &'c EntryCache,
-    /// The chunk whose new epoch began last.
+    /// The chunk whose epoch was advanced last.
     chunk: Option<usize>,
     superseded: Option<&'c AtomicBool>,
 }
 
 impl Leaving<'_> {
-    /// Asks the processor to fetch what telling of a key changes here.
+    /// Prefetches what recording a key changes here.
     pub(crate) fn prefetch(&self, hash: KeyHash) {
         let at = self.cache.set_of(hash);
         if let Some(chunk) = self.cache.made_chunk(at) {
@@ -338,8 +341,8 @@ impl Leaving<'_> {
         }
     }
 
-    /// A buffer that is about to leave RAM has this version of a key. Afterwards the cache says `now`, or nothing. It
-    /// says nothing of a part that is superseded.
+    /// Records that a buffer that is about to leave RAM has this version of a key. Afterwards the cache answers `now`,
+    /// or does not know the key. It never answers from a superseded part.
     pub(crate) fn leave(&mut self, hash: KeyHash, key: &[u8], now: KeyState<&[u8]>) {
         let at = self.cache.set_of(hash);
         let Some(chunk) = self.cache.made_chunk(at) else { return };
@@ -348,7 +351,8 @@ impl Leaving<'_> {
         }
         self.cache.with_set(chunk, at, |set| {
             let mut set = set.lock();
-            // Asked under the lock: if a newer part has told the set of this key, it is known here that there is one.
+            // Checked under the lock: if a newer part has recorded the set of this key, this thread sees that a newer
+            // part exists.
             let is_superseded = self.superseded.is_some_and(|it| it.load(Acquire));
             set.replace(&KeyWords::of(key), if is_superseded { KeyState::Unknown } else { now });
         });

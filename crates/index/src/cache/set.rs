@@ -1,7 +1,7 @@
 //! A set of the cache: places for seven entries, read without a lock.
 //!
-//! The first word is the version, odd while the set changes, with the ghosts in its lower half. A reader notes it,
-//! reads, and believes what it has read if the version is still the same (a seqlock). All words are atomic, so a torn
+//! The first word is the version, which is odd while the set changes, with the ghosts in its lower half. A reader notes
+//! it, reads, and uses the result only if the version is still the same (a seqlock). All words are atomic, so a torn
 //! read is possible and harmless.
 
 use std::sync::atomic::AtomicU64;
@@ -26,8 +26,8 @@ const STEP: u64 = 1 << 32;
 #[derive(Default, Debug)]
 pub(super) struct Line([AtomicU64; LINE_WORDS]);
 
-/// Where the words of a set are: the version and each key's first word, the states, then the rest of the keys, then
-/// the values.
+/// The positions of the words of a set: the version and each key's first word, the states, then the rest of the keys,
+/// then the values.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct SetLayout {
     key_bytes: usize,
@@ -85,7 +85,7 @@ pub(super) struct Set<'l> {
     lines: &'l [Line],
 }
 
-/// A set that only its holder changes. Dropping it ends the change: its version is another one then.
+/// A set that only its holder changes. Dropping it ends the change and advances the version.
 pub(super) struct Locked<'l> {
     set: Set<'l>,
     version: u64,
@@ -98,8 +98,8 @@ impl<'l> Set<'l> {
         Self { layout, lines }
     }
 
-    /// The line with the version and the keys' first words, and the one with the states, which has what a set of 8 + 8
-    /// bytes has.
+    /// The line with the version and the keys' first words, and the line with the states, which completes a set of 8 +
+    /// 8 bytes.
     #[inline]
     pub fn first_lines(&self) -> &'l [Line] {
         &self.lines[..self.lines.len().min(2)]
@@ -125,7 +125,7 @@ impl<'l> Set<'l> {
         States(self.load(STATES))
     }
 
-    /// What it knows of a key. A set that changes meanwhile knows nothing.
+    /// Returns what it knows of a key. A set that changes meanwhile does not know any key.
     #[inline]
     pub fn find(&self, key: &KeyWords) -> KeyState<Value> {
         let version = self.version();
@@ -143,7 +143,7 @@ impl<'l> Set<'l> {
         answer
     }
 
-    /// The way with a key, if it holds anything.
+    /// Returns the way with a key, if it is occupied.
     #[inline]
     fn way_of(&self, key: &KeyWords) -> Option<usize> {
         let is_rest =
@@ -172,7 +172,7 @@ impl<'l> Set<'l> {
         Value::new(&words.bytes()[..self.layout.value_bytes])
     }
 
-    /// Locks the set, if nobody holds it.
+    /// Locks the set, if no other thread has it locked.
     pub fn try_lock(self) -> Option<Locked<'l>> {
         let version = self.version();
         if version & STEP != 0 {
@@ -180,12 +180,12 @@ impl<'l> Set<'l> {
         }
         let odd = version.wrapping_add(STEP);
         self.word(0).compare_exchange(version, odd, AcqRel, Relaxed).ok()?;
-        // No reader sees what changes before it sees the odd version.
+        // No reader sees a change before it sees the odd version.
         fence(Release);
         Some(Locked { set: self, version, ghosts: Ghosts(version as u32) })
     }
 
-    /// Locks the set. Whoever holds it is about to release it.
+    /// Locks the set. A thread that has it locked is about to release it.
     pub fn lock(self) -> Locked<'l> {
         loop {
             if let Some(locked) = self.try_lock() {
@@ -197,7 +197,7 @@ impl<'l> Set<'l> {
 }
 
 impl Locked<'_> {
-    /// Puts in a key, unless another lookup has.
+    /// Inserts a key, unless another lookup has.
     pub fn insert(&mut self, key: &KeyWords, value: Option<&[u8]>) {
         let set = self.set;
         if set.way_of(key).is_some() {
@@ -213,7 +213,7 @@ impl Locked<'_> {
         self.put(states, way, value);
     }
 
-    /// Takes what other sets hold as far as it has place, first what was used.
+    /// Takes entries of other sets as far as it has space, used ones first.
     pub fn take_from<'s>(&mut self, others: impl Iterator<Item = Set<'s>> + Clone) {
         for used_first in [true, false] {
             let ways = others.clone().flat_map(|set| (0..WAYS).map(move |way| (set, way)));
@@ -230,8 +230,8 @@ impl Locked<'_> {
         }
     }
 
-    /// Replaces what is said of a key: by a value, by its absence, or by nothing. A value of a key of which nothing is
-    /// said takes a place that is free.
+    /// Replaces the answer about a key: by a value, by its absence, or by nothing. A value of an unknown key takes a
+    /// place only if one is free.
     pub fn replace(&mut self, key: &KeyWords, now: KeyState<&[u8]>) {
         match (self.set.way_of(key), now) {
             (Some(way), KeyState::Unknown) => self.free(way),
@@ -243,7 +243,7 @@ impl Locked<'_> {
         }
     }
 
-    /// Drops all keys but those that `keep` names.
+    /// Drops all keys except those for which `keep` holds.
     pub fn retain(&mut self, mut keep: impl FnMut(&[u8]) -> bool) {
         for way in (0..WAYS).filter(|way| self.set.states().held(*way).is_known()) {
             let words = self.set.key_at(way);

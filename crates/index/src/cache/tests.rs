@@ -1,4 +1,4 @@
-//! The cache against maps, threads, and the hit ratio of the best that knows all frequencies.
+//! The cache compared with maps, under threads, and with the hit ratio of an optimal cache that knows all frequencies.
 
 use std::collections::HashMap;
 use std::sync::atomic::Ordering::Release;
@@ -35,7 +35,7 @@ fn key(number: u64, bytes: usize) -> Vec<u8> {
     number.to_le_bytes().into_iter().chain(std::iter::repeat(number as u8)).take(bytes).collect()
 }
 
-/// Looks a key up as a table does: what flash says fills the cache.
+/// Looks a key up as a table does: the answer from flash fills the cache.
 fn look_up(cache: &EntryCache, key: &[u8], on_flash: impl FnOnce() -> Option<Value>) -> bool {
     let hash = HASHER.hash(key);
     let ticket = cache.ticket(hash);
@@ -122,7 +122,7 @@ fn a_ticket_fills_a_set_until_a_key_of_its_chunk_leaves() {
     let (one, other) = (key(1, 8), key(2, 8));
     let (hash, value) = (HASHER.hash(&one), Some(Value::new(&[5; 8])));
     let ticket = cache.ticket(hash);
-    // A buffer with the key leaves between the ticket and the read: what was read is old.
+    // A buffer with the key leaves between the ticket and the read: the answer that was read is stale.
     cache.leaving().leave(hash, &one, Unknown);
     cache.fill(ticket, hash, &one, &value);
     assert_eq!(cache.find(hash, &one), Unknown);
@@ -130,7 +130,7 @@ fn a_ticket_fills_a_set_until_a_key_of_its_chunk_leaves() {
     cache.drop_of((0, 1), |_| false);
     cache.fill(ticket, hash, &one, &value);
     assert_eq!(cache.find(hash, &one), Unknown);
-    // Two lookups of a key and one of another: each fills, and no key is there twice.
+    // Two lookups of a key and one of another: each fills, and no key occurs twice.
     let ticket = cache.ticket(hash);
     cache.fill(ticket, hash, &one, &value);
     cache.fill(ticket, HASHER.hash(&other), &other, &None);
@@ -157,7 +157,7 @@ fn what_leaves_takes_a_free_place_and_no_other() {
     keys.iter().enumerate().for_each(|(at, key)| leave(&mut cache.leaving(), at, Some(key)));
     let found: Vec<_> = (0..8).map(|at| says(at).is_known()).collect();
     assert_eq!(found, [true, true, true, true, true, true, true, false]);
-    // A part that is not the newest one any more takes away what is said, and says nothing.
+    // A part that is no longer the newest one removes an answer, and adds none.
     let superseded = AtomicBool::new(false);
     let mut leaving = cache.leaving_of(Some(&superseded));
     leave(&mut leaving, 3, Some(&[9; 8]));
@@ -185,12 +185,13 @@ fn what_flash_drops_is_dropped_of_its_part_alone() {
     }
 }
 
-/// Zipf-distributed ranks below `count` with exponent 1: the inverse of the harmonic numbers' approximation.
+/// Returns Zipf-distributed ranks below `count` with exponent 1: the inverse of the harmonic numbers' approximation.
 fn zipf(numbers: &mut Numbers, count: u64) -> u64 {
     (((count as f64 + 1.0).ln() * numbers.share()).exp() - 1.0) as u64
 }
 
-/// The share of hits over `lookups`, after as many that are not counted; every `scan`th key comes once only.
+/// Returns the share of hits over `lookups`, after an equal number that are not counted; every `scan`th key occurs only
+/// once.
 fn hit_ratio(cache: &EntryCache, keys: u64, lookups: u64, scan: u64) -> f64 {
     let (mut numbers, mut hits, mut asked) = (Numbers(7), 0, 0);
     for step in 0..2 * lookups {
@@ -225,7 +226,7 @@ fn threads_never_read_a_mixture_of_two_values() {
             let (cache, stop, hits) = (&cache, &stop, &hits);
             scope.spawn(move || {
                 let mut numbers = Numbers(thread);
-                // On a busy machine the one that reads may begin late.
+                // On a busy machine the reading thread may start late.
                 let is_due = |step: &u64| *step < 60_000 || hits.load(Relaxed) == 0;
                 for step in (0..60_000_000u64).take_while(is_due) {
                     let number = numbers.below(64);
@@ -268,7 +269,7 @@ fn a_plan_uses_what_it_may_and_nothing_more() {
             let plan = lent::Plan::of(sets, sets_max);
             let used = plan.sets(sets);
             assert!(used <= sets_max.min(sets), "{sets}, {sets_max}: {plan:?}");
-            // A chunk less than all, and the last one is shorter.
+            // At most a chunk is missing, and the last one is shorter.
             let least = sets_max.min(sets).saturating_sub(2 * CHUNK_SETS + sets_max / 64);
             let chunks = sets.div_ceil(CHUNK_SETS);
             assert!(used >= least || sets_max < chunks, "{sets}, {sets_max}: {plan:?}, {used}");
@@ -284,13 +285,13 @@ fn lent_ram_is_given_back_and_what_was_used_stays() {
     let ask = |number: u64| look_up(&cache, &key(number, 8), || Some(value(number)));
     assert!((0..100).all(|number| !ask(number)) && (0..100).all(|number| !ask(number)));
     cache.keep_at_most(1 << 20);
-    // What was made while there was no RAM stays without.
+    // A chunk that was created while there was no RAM stays empty.
     let cache = EntryCache::lent(1 << 20, 8, 8).unwrap();
     cache.keep_at_most(1 << 20);
     let ask = |number: u64| look_up(&cache, &key(number, 8), || Some(value(number)));
     for number in 0..30_000 {
         ask(number);
-        // Hot ones.
+        // Hot keys.
         ask(number % 2000);
     }
     assert!((0..2000).filter(|number| ask(*number)).count() > 1900);

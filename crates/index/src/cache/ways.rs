@@ -1,11 +1,11 @@
-//! Which place of a full set a new entry takes: S3-FIFO within a set of seven.
+//! Chooses the place of a full set that a new entry takes: S3-FIFO within a set of seven.
 //!
-//! A new entry is on **probation**: unless it is asked for, the next new one takes its place. So keys that come once
-//! pass through one place of seven, and a scan leaves the others alone. An entry that was asked for moves to the
+//! A new entry is on **probation**: unless it is looked up, the next new one takes its place. So keys that occur once
+//! pass through one place of seven, and a scan does not disturb the others. An entry that was looked up moves to the
 //! **main** places, a ring with a hand: the hand passes over entries that were used since, up to three times, and stops
-//! at the first that was not. What leaves probation unused is remembered for a while by a byte of its key, a
-//! **ghost**; if it comes again, it goes to the main places at once (Yang and others, "FIFO queues are all you need
-//! for cache eviction", SOSP'23).
+//! at the first that was not. An entry that leaves probation unused is remembered for a while by a byte of its key, a
+//! **ghost**; if it comes again, it goes to the main places at once (Yang and others, "FIFO queues are all you need for
+//! cache eviction", SOSP'23).
 
 use nandex_store::entries::KeyState;
 
@@ -26,7 +26,7 @@ const IS_MAIN: u64 = 1 << 2;
 const USE: u64 = 1 << 3;
 const USES: u64 = USES_MAX * USE;
 
-/// Where the hand is, and after it where the next ghost goes.
+/// The position of the hand, followed by that of the next ghost.
 const HAND_SHIFT: usize = WAYS * WAY_BITS;
 const GHOST_SHIFT: usize = HAND_SHIFT + 3;
 
@@ -44,7 +44,7 @@ impl States {
         self.0 >> (way * WAY_BITS)
     }
 
-    /// What a way holds: a key with its value, one that is absent, or none.
+    /// Returns the content of a way: a key with its value, an absent key, or nothing.
     #[inline]
     pub fn held(self, way: usize) -> KeyState<()> {
         match self.way(way) & (IS_TAKEN | IS_ABSENT) {
@@ -54,13 +54,13 @@ impl States {
         }
     }
 
-    /// The states after a use of a way; `None` if that is counted already.
+    /// Returns the states after a use of a way; `None` if that is already counted.
     #[inline]
     pub fn used(self, way: usize) -> Option<Self> {
         (self.uses(way) < USES_MAX).then(|| Self(self.0 + (USE << (way * WAY_BITS))))
     }
 
-    /// Returns whether what a way holds was asked for.
+    /// Returns whether the entry of a way was looked up.
     pub fn was_used(self, way: usize) -> bool {
         self.is_main(way) || self.uses(way) > 0
     }
@@ -73,7 +73,7 @@ impl States {
         self.way(way) & IS_MAIN != 0
     }
 
-    /// Says what a way holds; its queue and uses stay.
+    /// Sets the content of a way; its queue and uses stay.
     pub fn hold(&mut self, way: usize, held: KeyState<()>) {
         let bits = match held {
             KeyState::Unknown => 0,
@@ -87,7 +87,7 @@ impl States {
         self.0 = self.0 & !(mask << (way * WAY_BITS)) | bits << (way * WAY_BITS);
     }
 
-    /// Does any way hold nothing?
+    /// Returns whether any way is free.
     #[inline]
     pub fn has_free(self) -> bool {
         self.free().is_some()
@@ -97,8 +97,8 @@ impl States {
         (0..WAYS).find(|way| !self.held(*way).is_known())
     }
 
-    /// The way for a new entry, which holds nothing any more. An entry with a ghost goes to the main places. Notes the
-    /// ghost of what leaves probation, of which `ghost_of` tells the byte.
+    /// Returns the way for a new entry, after emptying it. An entry with a ghost goes to the main places. Notes the
+    /// ghost of an entry that leaves probation, whose byte `ghost_of` returns.
     pub fn take(
         &mut self,
         ghosts: &mut Ghosts,
@@ -124,7 +124,7 @@ impl States {
         self.evict_main()
     }
 
-    /// The first way from the hand on that was not used since the hand passed it last.
+    /// Returns the first way from the hand on that was not used since the hand last passed it.
     fn evict_main(&mut self) -> usize {
         loop {
             let way = self.hand();
@@ -146,7 +146,7 @@ impl States {
 }
 
 impl Ghosts {
-    /// Takes a ghost out; was it there?
+    /// Removes a ghost, and returns whether it was there.
     fn take(&mut self, ghost: u8) -> bool {
         let mut bytes = self.0.to_le_bytes();
         let at = bytes.iter().position(|it| *it == ghost);

@@ -1,4 +1,4 @@
-//! Inserts of keys that are not there.
+//! Inserts of absent keys.
 
 use std::sync::Arc;
 
@@ -9,10 +9,10 @@ use super::{CascadeLayout, Inner, Part};
 use crate::Result;
 use crate::write::AddsAbsent;
 
-/// A key to be inserted.
+/// A key to insert.
 pub(crate) struct FingerprintInsert {
     fingerprint: u64,
-    /// What the part's buffers said before the lookup, and its levels then.
+    /// The count in the part's buffers before the lookup, and its levels at that time.
     buffered: i64,
     levels: Arc<Levels>,
 }
@@ -39,7 +39,7 @@ impl AddsAbsent for CascadeLayout {
         core.check_keys(entries)
     }
 
-    /// It is if its count has not changed since before its lookup.
+    /// The key is absent if its count has not changed since before its lookup.
     fn is_absent(_core: &Inner, insert: &FingerprintInsert, state: &Part) -> Option<bool> {
         let is_as_before = Arc::ptr_eq(&state.level, &insert.levels)
             && state.buffered(insert.fingerprint).ok()? == insert.buffered;

@@ -1,4 +1,4 @@
-//! Adding all that another filter holds.
+//! Adding the contents of another filter.
 
 use std::sync::Arc;
 
@@ -8,11 +8,11 @@ use super::merge::ExtraSources;
 use super::{Entry, Inner};
 use crate::{Error, Result};
 
-/// What one run or buffer of another filter holds for a part of this one, counted from the part's first
+/// The contents of one run or buffer of another filter for a part of this one, counted from the part's first
 /// fingerprint.
 struct Window {
     source: Box<dyn Source>,
-    /// The first fingerprint that it counts from, and the part's first one.
+    /// The first fingerprint of its own numbering, and the part's first one.
     first: u64,
     part_first: u64,
     part_end: u64,
@@ -52,7 +52,7 @@ impl Inner {
         })
     }
 
-    /// Adds what another filter holds for a part: the buffers and the runs of each of its parts that share
+    /// Adds the contents of another filter for a part: the buffers and the runs of each of its parts that share
     /// fingerprints with it, as they are at one moment.
     fn add_share(&self, extra: &mut ExtraSources, part: usize, other: &Self) -> Result<()> {
         let ours = self.layout.fingerprints(part);
@@ -75,7 +75,7 @@ impl Inner {
                 let split = run.shape().split();
                 let slot = |fingerprint: u64| split.quotient(fingerprint - all.start);
                 let slots = slot(from)..slot(to - 1) + 1;
-                // Assuming that fingerprints are spread evenly.
+                // This assumes that fingerprints are spread evenly.
                 let share = (slots.end - slots.start) as f64 / run.slot_pages() as f64;
                 let of = |all: u64| (all as f64 * share).ceil() as u64;
                 extra.size.entries += of(run.entries());

@@ -1,8 +1,8 @@
-//! Proves a cascade filter offline: its configuration, its list of runs, every page of every run, and its
-//! entries in the log.
+//! Checks a cascade filter offline: its configuration, its list of runs, every page of every run, and its entries in
+//! the log.
 //!
-//! A run is read as a merge reads it. If that stops at a page that is not the run's, the remaining pages are
-//! proven one by one, so that all damage is named.
+//! A run is read as a merge reads it. If that stops at a page that is not the run's, the remaining pages are verified
+//! one by one, so that all damage is reported.
 
 use std::sync::Arc;
 
@@ -27,15 +27,15 @@ use crate::write::format::{AddsUp, WriteState};
 /// A filter as its catalog entry describes it.
 struct Described {
     codec: FingerprintCodec,
-    /// The number that the next run gets.
+    /// The number of the next run.
     next_run: u64,
     parts: usize,
     /// The runs of all levels, and the snapshots.
     runs: Vec<Arc<Run>>,
 }
 
-/// Checks one filter and notes in the checker what is wrong with it. Counts its fingerprints, each once per
-/// part that has it. Reads each page of its runs once.
+/// Checks one filter and notes flaws in the checker. Counts its fingerprints, each once per part that has it. Reads
+/// each page of its runs once.
 pub(crate) fn check(
     checker: &mut Checker,
     contents: &Contents,
@@ -86,7 +86,7 @@ fn decode(entry: &CatalogEntry, place: PageId) -> Result<Described> {
     Ok(Described { codec, next_run: state.next_generation, parts, runs })
 }
 
-/// What was read of a run.
+/// The contents of a run, as read.
 #[derive(Default)]
 struct RunContent {
     entries: u64,
@@ -122,7 +122,7 @@ fn check_run(checker: &mut Checker, name: &str, next_run: u64, run: &Run) {
     checker.count_entries(name, held.entries);
 }
 
-/// Reads it from front to back, up to the first thing that is wrong.
+/// Reads the run from front to back, up to the first flaw.
 fn read_run(checker: &Checker, run: &Run, held: &mut RunContent) -> Result<()> {
     let mut reader = RunReader::new(&*checker.device(), run, IoChunks::default())?;
     let mut batch = Vec::new();

@@ -1,4 +1,4 @@
-//! What a cascade filter is created with, kept with it on flash, and what can be chosen at each opening.
+//! The configuration of a cascade filter, stored with it on flash, and the options of an opening.
 
 use nandex_store::fingerprint::{Split, Universe};
 
@@ -15,22 +15,22 @@ pub const FAN_OUT_MIN: u32 = 2;
 pub const PARTS_MAX: u32 = 4096;
 
 parameters! {
-    /// What a cascade filter is created with. All of it is kept on flash and read back at open.
+    /// The configuration of a cascade filter. All of it is stored on flash and read back at open.
     #[derive(Clone, Copy, PartialEq, Debug)]
     pub struct Config: KIND, version 1, tiny [const];
 
-    /// Different keys it is made for. One bit more per key doubles them, so be generous.
+    /// The number of different keys it is made for. Doubling the keys costs one more bit per key, so be generous.
     keys: u64 = 10_000;
 
-    /// Rate of false positives with that many keys in it: 1e-9 to 1e-1 are usual.
+    /// The rate of false positives when it has that number of keys: 1e-9 to 1e-1 are usual.
     rate: f64 = 0.01;
 
-    /// Fingerprints that its RAM buffers take when all are full. Parts are merged one after another, so the
-    /// buffers hold about half as many, in about half of the RAM.
+    /// The fingerprints that its RAM buffers take when all are full. Parts are merged one after another, so the buffers
+    /// hold about half as many, in about half of the RAM.
     buffer_entries: u64 = 200;
 
-    /// Parts of the universe, 1 to 4096, each with a buffer and levels of its own. With more parts a merge is
-    /// shorter, and needs less additional flash and RAM.
+    /// The parts of the universe, 1 to 4096, each with its own buffer and levels. With more parts a merge is shorter,
+    /// and needs less additional flash and RAM.
     parts: u32 = 1, in Range::Within(1, PARTS_MAX as u64);
 
     /// How many times larger a level on flash is than the one above: 2 in the deck, 8 to 16 on today's
@@ -38,16 +38,16 @@ parameters! {
     /// once for every later merge.
     fan_out: Option<u32> = Some(2), in Range::Within(FAN_OUT_MIN as u64, u32::MAX as u64);
 
-    /// Is it for counting? A key then takes one place in a buffer however often it is added; a filter without
+    /// Whether it is for counting. A key then takes one place in a buffer however often it is added; a filter without
     /// counts takes one for each of the first few times.
     counts: bool = false;
 
-    /// What happens when it has as many keys as it was made for.
+    /// The policy when it has as many keys as it was made for.
     when_full: WhenFull as GrowOrRefuse = WhenFull::Grow;
 }
 
 impl Config {
-    /// Refuses what cannot work.
+    /// Fails for a configuration that cannot work.
     ///
     /// # Errors
     /// [`Error::Config`], naming the field.
@@ -74,10 +74,10 @@ impl Config {
         Ok(())
     }
 
-    /// The number of fingerprints: keys divided by the rate.
+    /// Returns the number of fingerprints: keys divided by the rate.
     ///
     /// # Errors
-    /// [`Error::Config`] for no keys, or a rate that is not between 0 and 1, or too low for that many keys.
+    /// [`Error::Config`] for no keys, or a rate that is not between 0 and 1, or too low for this number of keys.
     pub fn universe(&self) -> Result<Universe> {
         Ok(Universe::for_rate(self.keys, self.rate)?)
     }
@@ -87,7 +87,7 @@ impl Config {
         Ok(Split::new(self.universe()?, u64::from(self.parts)))
     }
 
-    /// The universe of a part: as many fingerprints as the largest part has, counted from its first.
+    /// Returns the universe of a part: as many fingerprints as the largest part has, counted from its first.
     pub(super) fn part_universe(&self) -> Result<Universe> {
         let split = self.split()?;
         let size = |part: u64| split.first(part + 1) - split.first(part);
@@ -101,7 +101,7 @@ impl Config {
         (self.buffer_entries / u64::from(self.parts.max(1))).max(1)
     }
 
-    /// How a part's RAM buffer is divided.
+    /// Returns the division of a part's RAM buffer.
     ///
     /// # Errors
     /// As [`universe`](Self::universe).
@@ -125,14 +125,14 @@ impl Config {
         Ok(self.buffer_shape()?.mean_bytes())
     }
 
-    /// The RAM that all buffers may take, in bytes. Parts fill up one after another, so it is about half of what all
-    /// of them take when they are full. If they fill together, some are merged before they are full.
+    /// Returns the RAM that all buffers may take, in bytes. Parts fill up one after another, so it is about half of
+    /// what all of them take when they are full. If they fill together, some are merged before they are full.
     ///
     /// # Errors
     /// As [`universe`](Self::universe).
     pub fn buffer_bytes_max(&self) -> Result<u64> {
         let shape = self.buffer_shape()?;
-        // One more is full while it is merged, and another one waits.
+        // Two more are full: one is being merged, and another one waits.
         Ok(u64::from(self.parts) * shape.mean_bytes() + 2 * shape.full_bytes())
     }
 
@@ -149,10 +149,9 @@ impl Config {
         (universe.bits() as usize + 1).div_ceil(8)
     }
 
-    /// The size of a log that does not make the filter save its buffers before they are full: three times
-    /// what they take, at least 1 MiB, in bytes. A filter that counts needs twelve times, since it takes a
-    /// key again and again. [`LOG_BYTES_MIN`](Self::LOG_BYTES_MIN) is enough if the volume is opened without
-    /// durability.
+    /// Returns the size in bytes of a log that does not force the filter to save its buffers before they are full:
+    /// three times what they take, and at least 1 MiB. A filter that counts needs twelve times, since it takes a key
+    /// again and again. [`LOG_BYTES_MIN`](Self::LOG_BYTES_MIN) is enough if the volume is opened without durability.
     #[must_use]
     pub fn log_bytes_best(&self) -> u64 {
         let update_bytes = self.universe().map_or(8, Self::update_bytes) as u64;
@@ -161,7 +160,7 @@ impl Config {
         bytes.next_multiple_of(1 << 20).max(Self::LOG_BYTES_MIN)
     }
 
-    /// The least that [`log_bytes_best`](Self::log_bytes_best) gives, in bytes.
+    /// The least that [`log_bytes_best`](Self::log_bytes_best) returns, in bytes.
     pub const LOG_BYTES_MIN: u64 = 1 << 20;
 }
 

@@ -1,8 +1,7 @@
-//! The bytes of a cascade filter, encoded and decoded; no I/O, and no panic on any input.
+//! The on-flash format of a cascade filter; no I/O, and no panic on any input.
 //!
-//! Two kinds of log records, told apart by their length, and the head of the state in the checkpoint.
-//! docs/format.md draws all of them. Boundaries and buffers belong to the write path, and pages of runs to
-//! the store.
+//! It has two kinds of log records, distinguished by their length, and the head of the state in the checkpoint.
+//! docs/format.md draws all of them. Boundaries and buffers belong to the write path, and pages of runs to the store.
 
 use nandex_store::bytes::{Reader, get_u64};
 use nandex_store::fingerprint::{Split, Universe};
@@ -17,30 +16,30 @@ use crate::write::LogCodec;
 /// Bytes of a record that adds an amount.
 pub(super) const AMOUNT_BYTES: usize = 16;
 
-/// Writes updates of fingerprints to the log. In the log a fingerprint counts from the universe's first, in a
-/// buffer from its part's first.
+/// Writes updates of fingerprints to the log. In the log a fingerprint counts from the universe's first one, in a
+/// buffer from its part's first one.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FingerprintCodec {
     universe: Universe,
     split: Split,
-    /// Bytes of a record that adds or takes away one.
+    /// Bytes of a record that adds or subtracts one.
     update_bytes: usize,
 }
 
 impl FingerprintCodec {
-    /// For the parts of a universe.
+    /// Creates the codec for the parts of a universe.
     pub(super) fn new(universe: Universe, split: Split) -> Self {
         Self { universe, split, update_bytes: Config::update_bytes(universe) }
     }
 
-    /// Bytes of each record of these updates. All have the width of the widest.
+    /// Bytes of each record of these updates. All are as long as the widest.
     fn record_bytes(&self, updates: &[Entry]) -> usize {
         let is_one = |entry: &Entry| entry.count.unsigned_abs() == 1;
         if updates.iter().all(is_one) { self.update_bytes } else { AMOUNT_BYTES }
     }
 
-    /// Reads a record: a fingerprint of the universe and what is added to its count; `None` for bytes that
-    /// are no such record.
+    /// Reads a record: a fingerprint of the universe and the amount added to its count; `None` for bytes that are not a
+    /// record.
     pub(super) fn decode_record(&self, bytes: &[u8]) -> Option<Entry> {
         let (fingerprint, count) = match bytes.len() {
             AMOUNT_BYTES => (get_u64(bytes, 0), get_u64(bytes, 8).cast_signed()),
@@ -56,7 +55,7 @@ impl FingerprintCodec {
     }
 }
 
-/// A record that adds or takes away one; only the first `update_bytes` of these bytes count.
+/// Encodes a record that adds or subtracts one; only the first `update_bytes` of these bytes count.
 fn one(fingerprint: u64, count: i64) -> [u8; 8] {
     (fingerprint << 1 | u64::from(count < 0)).to_le_bytes()
 }
@@ -104,10 +103,10 @@ impl LogCodec<FingerprintBuffer> for FingerprintCodec {
     }
 }
 
-/// What the checkpoint keeps of a cascade filter in addition to its levels and buffers.
+/// The state of a cascade filter in the checkpoint, in addition to its levels and buffers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) struct Head {
-    /// Deletes that met no insert.
+    /// The number of deletes that met no insert.
     pub unmatched: u64,
 }
 

@@ -13,21 +13,21 @@ use crate::write::WriteBuffer;
 /// The fingerprints of a filter with their counts, in ascending order. Each part is seen as it was when the
 /// iteration reached it. See [`Cascade::iter`](super::Cascade::iter).
 ///
-/// It keeps the parts of the filter that it reads, and the volume's file, open.
+/// While it exists, it keeps the parts of the filter that it reads, and the volume's file, open.
 pub struct Fingerprints {
     core: Arc<Inner>,
-    /// The part that comes next.
+    /// The next part.
     part: usize,
     current: Option<Current>,
     batch: std::vec::IntoIter<Entry>,
     failed: bool,
 }
 
-/// The part that is read.
+/// The part that is being read.
 struct Current {
     first: u64,
     merge: Merge<'static>,
-    /// Its runs, whose pages are not reused while they are here.
+    /// Its runs, whose pages are not reused while they are referenced here.
     _levels: Arc<Levels>,
 }
 
@@ -71,10 +71,10 @@ impl Fingerprints {
 }
 
 impl Inner {
-    /// What a part has at one moment: its buffers that are not empty, sorted, and its levels.
+    /// Returns the contents of a part at one moment: its non-empty buffers, sorted, and its levels.
     ///
     /// # Errors
-    /// A page of the buffers that is lost.
+    /// A page of the buffers is lost.
     pub(super) fn contents_of(&self, part: usize) -> Result<(Vec<Vec<Entry>>, Arc<Levels>)> {
         let state = self.partitions[part].read();
         let buffers = state.buffers()?.filter(|buffer| buffer.entries() > 0);

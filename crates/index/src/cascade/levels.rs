@@ -1,4 +1,4 @@
-//! Which runs a part has, and which of them a merge takes.
+//! The runs of a part, and the selection of those that a merge takes.
 //!
 //! ```text
 //!   buffer      full: merged with every level above the one that has space, into that level
@@ -18,34 +18,34 @@ use super::Config;
 /// The runs of a part at one moment.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Levels {
-    /// The smallest level first; `None` for an empty one.
+    /// The runs, smallest level first; `None` for an empty level.
     pub runs: Vec<Option<Arc<Run>>>,
-    /// Deletes in the buffers that it has taken since it was opened.
+    /// The number of deletes in the buffers that it has taken since it was opened.
     pub deletes: u64,
 }
 
-/// What is merged with a part's levels.
+/// The purpose of a merge of a part's levels.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Goal {
-    /// A buffer, into the smallest level that can take it.
+    /// Merge a buffer into the smallest level that can take it.
     Flush,
-    /// All of the part into one run.
+    /// Merge all of the part into one run.
     Compact,
 }
 
-/// What a merge does.
+/// The plan of a merge.
 #[derive(Clone, Debug)]
 pub(super) struct Plan {
-    /// The runs it takes in addition to the buffer.
+    /// The runs that it takes in addition to the buffer.
     pub inputs: Vec<Arc<Run>>,
-    /// The level that takes the result.
+    /// The level that receives the result.
     pub output: usize,
-    /// Is nothing older than its inputs? Then tombstones end here.
+    /// Whether nothing is older than its inputs, so that tombstones end here.
     pub is_last: bool,
 }
 
 impl Levels {
-    /// What lookups read, the largest level first: most keys are in it.
+    /// Returns the runs that lookups read, the largest level first: most keys are in it.
     pub(super) fn readable(&self) -> impl Iterator<Item = &Arc<Run>> {
         self.runs.iter().rev().flatten()
     }
@@ -59,7 +59,7 @@ impl Levels {
         self.level_entries(usize::MAX)
     }
 
-    /// How to merge `entries` more fingerprints with the levels.
+    /// Plans the merge of `entries` more fingerprints with the levels.
     pub(super) fn plan(&self, entries: u64, goal: Goal, config: &Config) -> Plan {
         let (output, taken) = match goal {
             Goal::Compact => (self.level_for(config, entries + self.entries()), self.runs.len()),
@@ -73,7 +73,7 @@ impl Levels {
         Plan { inputs, output, is_last }
     }
 
-    /// The smallest level that can absorb that many and all levels above it.
+    /// Returns the smallest level that can absorb `above` fingerprints and all levels above it.
     fn first_with_space(&self, config: &Config, above: u64) -> usize {
         let fits = |level: &usize| {
             above.saturating_add(self.level_entries(*level + 1)) <= config.level_entries_max(*level)
@@ -81,7 +81,7 @@ impl Levels {
         (0..).find(fits).expect("levels grow without limit")
     }
 
-    /// The smallest level that may hold that many.
+    /// Returns the smallest level that may hold `entries` fingerprints.
     fn level_for(&self, config: &Config, entries: u64) -> usize {
         let fits = |level: &usize| entries <= config.level_entries_max(*level);
         (0..).find(fits).expect("levels grow without limit")
@@ -92,7 +92,7 @@ impl Levels {
         self.runs.iter().take(count).flatten().map(|run| run.entries()).sum()
     }
 
-    /// The levels after a merge with this plan has made `run`, or nothing because everything cancelled out.
+    /// Returns the levels after a merge with this plan has produced `run`, or nothing because everything cancelled out.
     pub(super) fn after(&self, plan: &Plan, run: Option<Run>) -> Self {
         let kept = |old: &Arc<Run>| !plan.inputs.iter().any(|input| Arc::ptr_eq(old, input));
         let kept = |old: &Option<Arc<Run>>| old.clone().filter(kept);
@@ -107,7 +107,7 @@ impl Levels {
 }
 
 impl Plan {
-    /// Would it write one run to the level of its one input, or none?
+    /// Returns whether it would write one run to the level of its only input, or has no input.
     pub(super) fn is_in_place(&self, levels: &Levels) -> bool {
         let there = levels.runs.get(self.output).and_then(Option::as_ref);
         match &self.inputs[..] {

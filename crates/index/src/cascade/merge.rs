@@ -1,4 +1,4 @@
-//! The filter's own act: merging a part's buffer and runs into one new run, while updates and lookups go on.
+//! The filter's main operation: merging a part's buffer and runs into one new run, while updates and lookups continue.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
@@ -15,27 +15,26 @@ use super::runs::RunSize;
 use crate::Result;
 use crate::write::{AllFrozen, OnFlash, WriteBuffer};
 
-/// The share of parts merged between two checkpoints: an eighth. That many have old runs in addition to the
-/// new ones.
+/// The share of parts merged between two checkpoints: an eighth. These have old runs in addition to the new ones.
 const CHECKPOINT_SHARE: usize = 8;
 
-/// What is merged in addition to a part's own: sources, and their approximate sizes.
+/// Additional inputs of a merge: sources, and their approximate sizes.
 #[derive(Default)]
 pub(super) struct ExtraSources {
     pub sources: Vec<Box<dyn Source>>,
     pub size: RunSize,
     pub pages: u64,
-    /// The runs they read, whose pages are not reused while they are here.
+    /// The runs that they read, whose pages are not reused while they are referenced here.
     pub runs: Vec<Arc<Run>>,
 }
 
 /// Opens the additional sources, as often as needed.
 pub(super) type OpenExtra<'b> = &'b dyn Fn() -> Result<ExtraSources>;
 
-/// Nothing in addition.
+/// No additional sources.
 pub(super) const NO_EXTRA: OpenExtra<'static> = &|| Ok(ExtraSources::default());
 
-/// A run that was written, or nothing if everything cancelled out; and the deletes that met no insert.
+/// A run that was written, or nothing if everything cancelled out; and the number of deletes that met no insert.
 #[derive(Default)]
 struct Merged {
     run: Option<Run>,
@@ -43,8 +42,7 @@ struct Merged {
 }
 
 impl Inner {
-    /// Merges a part's oldest frozen buffer into its levels, unless a merge of all levels has taken it
-    /// meanwhile.
+    /// Merges a part's oldest frozen buffer into its levels, unless a merge of all levels has already taken it.
     pub(super) fn merge_frozen(&self, part: usize, buffer: Arc<FingerprintBuffer>) -> Result<()> {
         {
             let _lock = self.partitions[part].maintain();
@@ -53,7 +51,7 @@ impl Inner {
                 let oldest = state.frozen.front().map(|frozen| Arc::clone(&frozen.buffer));
                 (oldest.filter(|it| Arc::ptr_eq(it, &buffer)), Arc::clone(&state.level))
             };
-            // With a second reference the buffer could not go back to the pool.
+            // With a second reference the buffer could not be returned to the pool.
             drop(buffer);
             let Some(buffer) = oldest else { return Ok(()) };
             let plan = levels.plan(buffer.entries(), Goal::Flush, &self.layout.config);
@@ -101,8 +99,8 @@ impl Inner {
         if entries == 0 {
             return Ok(Merged::default());
         }
-        // A count that fits a buffer's slot takes at most that many bytes of flash; the few greater ones fit
-        // the slack of pages.
+        // A count that fits a buffer's slot takes at most this number of bytes on flash; the few greater ones fit the
+        // slack of pages.
         let buffered_bytes = if self.layout.config.counts { 2 * buffered } else { 0 };
         let run_bytes = runs().map(|run| run.count_bytes()).sum::<u64>();
         let size = RunSize { entries, count_bytes: count_bytes + buffered_bytes + run_bytes };
@@ -138,7 +136,7 @@ impl Inner {
         Ok(Merged { unmatched: merge.unmatched(), run })
     }
 
-    /// Replaces the inputs by the new run, and gives the oldest buffers back, `taken` of them, that it took.
+    /// Replaces the inputs by the new run, and returns the `taken` oldest buffers, which it includes, to the pool.
     fn swap(
         &self,
         part: usize,
@@ -173,9 +171,9 @@ impl Inner {
         })
     }
 
-    /// Merges each part, on as many threads as the filter merges on otherwise. Then makes the result durable, and
-    /// every update before it: a buffer whose updates have cancelled out is not merged, and its snapshot may still
-    /// have some of them.
+    /// Merges each part, on as many threads as the filter usually merges on. Then makes the result durable, and every
+    /// update before it: a buffer whose updates have cancelled out is not merged, and its snapshot may still have some
+    /// of them.
     pub(super) fn each_part(&self, act: impl Fn(usize) -> Result<()> + Sync) -> Result<()> {
         self.volume.poison().check()?;
         let next = AtomicUsize::new(0);
@@ -203,9 +201,9 @@ impl Inner {
         done.and_then(|()| self.flush_all())
     }
 
-    /// Makes one run of all that a part's buffers hold, all its runs, and the extra sources. Skips a part that is one
-    /// run without slack. All buffers are taken, so that tombstones may end: no insert that they may belong to is
-    /// buffered. And what is durable of the part is what it was at one moment.
+    /// Merges the contents of a part's buffers, all its runs, and the extra sources into one run. Skips a part that is
+    /// already one run without slack. All buffers are taken, so that tombstones may end: no insert that they may belong
+    /// to is buffered, and the durable state of the part is that of one moment.
     pub(super) fn merge_all(&self, part: usize, open_extra: OpenExtra<'_>) -> Result<()> {
         let AllFrozen { lock: _lock, buffers, level } = self.freeze_all(part)?;
         let extra = open_extra()?;
@@ -220,14 +218,14 @@ impl Inner {
         self.merge_and_swap(part, &plan, buffers, open_extra)
     }
 
-    /// Is a run much larger than necessary?
+    /// Returns whether a run is much larger than necessary.
     fn is_loose(&self, run: &Run) -> bool {
         let universe = self.layout.runs.universe;
         let needed = RunShape::for_entries(universe, run.entries(), run.count_bytes());
         needed.pages() < run.used_pages() / 8 * 7
     }
 
-    /// The levels of a part now.
+    /// Returns the current levels of a part.
     #[cfg(test)]
     pub(super) fn levels(&self, part: usize) -> Arc<Levels> {
         Arc::clone(&self.partitions[part].read().level)
@@ -235,8 +233,8 @@ impl Inner {
 }
 
 impl super::CascadeLayout {
-    /// Keeps the pages of runs that left the levels until nobody reads them. The caller holds the maps, so no
-    /// checkpoint comes between.
+    /// Keeps the pages of runs that left the levels until no reader has them. The caller holds the lock of the maps, so
+    /// no checkpoint comes between.
     fn retire(&self, before: &Levels, after: &Levels, snapshots: impl Iterator<Item = Arc<Run>>) {
         let is_out = |old: &&Arc<Run>| !after.readable().any(|run| Arc::ptr_eq(run, old));
         self.retired.retire(before.readable().filter(is_out).cloned().chain(snapshots));

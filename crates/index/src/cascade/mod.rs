@@ -1,9 +1,9 @@
 //! The cascade filter (HotStorage'11): "is this key in the set?" for sets whose filter is larger than RAM.
 //!
-//! A filter cannot be kept on flash bit by bit: each insert would rewrite random pages. So fingerprints of
-//! keys are collected in buffers in RAM. A full one is sorted and **merged** with sorted lists on flash, its
-//! levels, in one pass from front to back. A level is a run: arithmetic finds the
-//! page of a fingerprint, so a lookup reads one page per level, and RAM needs no index.
+//! A filter cannot be stored on flash bit by bit: each insert would rewrite random pages. So fingerprints of keys are
+//! collected in buffers in RAM. A full one is sorted and **merged** with sorted lists on flash, its levels, in one pass
+//! from front to back. A level is a run: the page of a fingerprint is computed, so a lookup reads one page per level,
+//! and RAM needs no index.
 //!
 //! ```text
 //!     insert, delete, add                  contains, count
@@ -18,24 +18,24 @@
 //!                                            level 2   |................|  f * pages / universe
 //! ```
 //!
-//! The deck has one buffer, and needs a second one while the first is merged. Here the universe is divided
-//! into **parts**, each with a buffer and levels of its own, and the parts' buffers fill up one after
-//! another. So a merge is short and takes one buffer of many, while the RAM of all others holds fingerprints.
+//! The deck has one buffer, and needs a second one while the first is merged. Here the universe is divided into
+//! **parts**, each with its own buffer and levels, and the parts' buffers fill up one after another. So a merge is
+//! short and takes one buffer of many, while the RAM of all others holds fingerprints.
 //!
-//! A key's count is the sum over its part's buffers and levels. A delete is a count of -1: it cancels an
-//! insert at once in the buffer, and on flash when the two are merged; until then the sum is right. A
-//! fingerprint that two keys share has both their counts, so deleting one never hides the other.
+//! A key's count is the sum over its part's buffers and levels. A delete is a count of -1: it cancels an insert at once
+//! in the buffer, and on flash when the two are merged; until then the sum is correct. A fingerprint that two keys
+//! share has both their counts, so deleting one key never hides the other.
 //!
 //! Invariants
 //! 1. A fingerprint stands for the same keys in all buffers and levels, so the rate of false positives is at
 //!    most entries / universe, however many levels there are.
 //! 2. A lookup sees one moment: a part's buffers and list of runs are read under one lock, and a run that a
 //!    lookup may still read keeps its pages.
-//! 3. Everything that the write path's invariants say of partitions, which are the parts here, and of
+//! 3. Everything that the invariants of the write path say about partitions, which are the parts here, and about
 //!    updates that add up.
 //! 4. A merge writes a new run in addition to the old ones. One checkpoint replaces them; their pages are
 //!    reused only when that is durable.
-//! 5. Tombstones end where nothing older is below.
+//! 5. Tombstones end where nothing older is below them.
 //!
 //! | act | flash reads | flash writes | RAM |
 //! |---|---|---|---|
@@ -91,7 +91,7 @@ use buffer::FingerprintBuffer;
 use levels::Levels;
 pub(crate) use structure::CascadeLayout;
 
-/// How the catalog names a cascade filter.
+/// The kind of a cascade filter in the catalog.
 pub const KIND: &str = "cascade";
 
 /// A cascade filter in a volume.
@@ -120,7 +120,7 @@ impl Inner {
         self.layout.universe.of(self.hasher.hash(key).place)
     }
 
-    /// The part of a key, and its fingerprint counted from the part's first.
+    /// Returns the part of a key, and its fingerprint counted from the part's first.
     fn place(&self, key: &[u8]) -> (usize, u64) {
         let fingerprint = self.fingerprint(key);
         let part = self.layout.split.quotient(fingerprint) as usize;
@@ -145,14 +145,14 @@ impl CascadeLayout {
 }
 
 impl Part {
-    /// What the buffers say of a fingerprint.
+    /// Returns the count of a fingerprint in the buffers.
     fn buffered(&self, fingerprint: u64) -> Result<i64> {
         let add =
             |sum: i64, buffer: &FingerprintBuffer| sum.saturating_add(buffer.count(fingerprint));
         Ok(self.buffers()?.fold(0, add))
     }
 
-    /// May lookups meet tombstones? Then they must read all levels.
+    /// Returns whether lookups may meet tombstones. Then they must read all levels.
     fn may_have_tombstones(&self) -> Result<bool> {
         Ok(self.buffers()?.any(|buffer| buffer.has_tombstones)
             || self.level.readable().any(|run| run.tombstones() > 0))
@@ -229,18 +229,18 @@ impl Cascade {
         self.core.layout.universe
     }
 
-    /// All fingerprints with their counts, in ascending order. Each part is seen as it was when the iteration
+    /// Returns all fingerprints with their counts, in ascending order. Each part is seen as it was when the iteration
     /// reached it. Reads each run once, in I/O chunks, and holds a copy of one part's buffers in RAM.
     #[must_use]
     pub fn iter(&self) -> Fingerprints {
         Fingerprints::new(Arc::clone(&self.core))
     }
 
-    /// The counts of all of `keys`, in their order, by reading the whole filter once from front to back. It
-    /// pays off when reading the keys' pages one by one takes longer: from about half as many keys on
-    /// as the filter has pages, on a drive with 60,000 random reads a second and 1 GB/s in I/O chunks.
-    /// Takes 32 bytes of RAM for each key. In
-    /// [`FilterStats::reads_histogram`](crate::FilterStats::reads_histogram) such lookups count as reading none.
+    /// Returns the counts of all `keys`, in their order, by reading the whole filter once from front to back. It pays
+    /// off if reading the keys' pages one by one would take longer: from about half as many keys on as the filter has
+    /// pages, on a drive with 60,000 random reads a second and 1 GB/s in I/O chunks. Takes 32 bytes of RAM for each
+    /// key. In [`FilterStats::reads_histogram`](crate::FilterStats::reads_histogram) these lookups count as reading no
+    /// page.
     ///
     /// # Errors
     /// A failed read, damage.
@@ -248,10 +248,9 @@ impl Cascade {
         self.core.sweep(keys)
     }
 
-    /// Makes one run of all levels and buffers: a lookup then reads one page, deletes are gone, and no page
-    /// is wasted. Use it to shrink a filter after many deletes. Reads and writes everything once, or twice if
-    /// much cancels out. Inserts and lookups continue meanwhile. All updates acknowledged before it are durable
-    /// when it returns.
+    /// Merges all levels and buffers into one run: afterwards a lookup reads one page, deletes are gone, and no page is
+    /// wasted. Use it to shrink a filter after many deletes. Reads and writes everything once, or twice if much cancels
+    /// out. Inserts and lookups continue meanwhile. All updates acknowledged before it are durable when it returns.
     ///
     /// # Errors
     /// A failed read or write, damage, no space for the new run in addition to the old ones.
@@ -259,8 +258,8 @@ impl Cascade {
         self.core.compact()
     }
 
-    /// Adds everything that another filter holds, on this volume or another one: merges all runs, and the
-    /// other's buffers, in one pass that reads and writes each byte once. The other filter does not change.
+    /// Adds the contents of another filter, on this volume or another one: merges all runs, and the other's buffers, in
+    /// one pass that reads and writes each byte once. The other filter does not change.
     ///
     /// # Errors
     /// [`Error::Config`](crate::Error::Config) unless both have one universe and one hash function with one
@@ -269,12 +268,12 @@ impl Cascade {
         self.absorb_all(&[other])
     }
 
-    /// Adds everything that several filters hold, as [`absorb`](Self::absorb), in one pass over all of them:
-    /// no byte is written more than once, however many there are.
+    /// Adds the contents of several filters, like [`absorb`](Self::absorb), in one pass over all of them: no byte is
+    /// written more than once, however many there are.
     ///
     /// # Errors
-    /// As [`absorb`](Self::absorb). Nothing was added if the filters are unlike; parts that were merged before a failed
-    /// read or write keep what was added.
+    /// As [`absorb`](Self::absorb). Nothing is added if the filters do not match; parts that were merged before a
+    /// failed read or write keep what was added.
     pub fn absorb_all(&self, others: &[&Self]) -> Result<()> {
         let others: Vec<&Inner> = others.iter().map(|other| &*other.core).collect();
         self.core.absorb(&others)

@@ -1,11 +1,10 @@
-//! The advisor of cascade filters: how large buffers are for a RAM budget, how many levels there are, and
-//! what both cost.
+//! The advisor of cascade filters: the size of buffers for a RAM budget, the number of levels, and the cost of both.
 //!
 //! With N keys, buffers of M fingerprints and R = N / M buffers' worth of keys:
 //!
-//! - **One level** takes every buffer as it comes. The j-th of them writes j buffers' worth, so a key is
-//!   written (R + 1) / 2 times, and a lookup reads one page. With R = 16 that is 8.5 times, at 11 bits a key
-//!   about 12 bytes: less than the log's 5 bytes and one key of 8 together. Up to 16 there is one level.
+//! - **One level** takes every buffer as it comes. The j-th of them writes j buffers' worth, so a key is written (R +
+//!   1) / 2 times, and a lookup reads one page. With R = 16 that is 8.5 times, at 11 bits a key about 12 bytes: less
+//!   than the log's 5 bytes and one key of 8 together. Up to 16 there is one level.
 //! - **Levels** of fan-out T: level l holds M T^(l+1), and what arrives in it is u(l) buffers' worth: u(0) = 1, and
 //!   u(l) = T^(l-1) (T + 1), because T buffers fill level 0 and the next one takes them down. The c-th arrival
 //!   writes c u(l). A level that fills up and is taken down, T arrivals in level 0 and T - 1 below, writes
@@ -14,11 +13,11 @@
 //!   level would write it 32 times. Above 16 buffers the fan-out is the root of R for the fewest levels that keep
 //!   it at 16 or less.
 //!
-//! A buffer has its fingerprints in buckets of 12 to 24 when it is full: a slot takes the bits that tell the
-//! fingerprints of a bucket apart, and a byte for its count where there are counts. A bucket takes a byte. Lists with
-//! space for a 32nd of a full buffer have the updates that came last, at 4 bytes or 8. Every part has a buffer, and
-//! they fill up in turn: M is their total when all are full. They hold half of that. For 100 million keys at a rate of
-//! 0.39 % in 32 buffers of 375,000 fingerprints each, slots have 15 bits, and a buffered key takes 17.7.
+//! A full buffer has its fingerprints in buckets of 12 to 24: a slot takes the bits that distinguish the fingerprints
+//! of a bucket, and a byte for its count if there are counts. A bucket takes a byte. Lists with space for a 32nd of a
+//! full buffer have the latest updates, at 4 or 8 bytes each. Every part has a buffer, and they fill up in turn: M is
+//! their total when all are full. On average they hold half of that. For 100 million keys at a rate of 0.39 % in 32
+//! buffers of 375,000 fingerprints each, slots have 15 bits, and a buffered key takes 17.7.
 
 use nandex_store::fingerprint::Universe;
 use nandex_store::run::RunShape;
@@ -35,38 +34,37 @@ use crate::{Error, Result};
 /// The most buffers' worth of keys in a single level, and the largest fan-out of several.
 pub const FAN_OUT_MAX: u32 = 16;
 
-/// The hash key of filters that will be merged, unless the caller asks for another: `nandex filter 01` in
-/// ASCII. Filters merge only if they hash alike. This key is public, so an attacker can choose keys that
-/// collide: a filter for untrusted keys needs a secret key, and SipHash.
+/// The hash key of filters that will be merged, unless the caller chooses another: `nandex filter 01` in ASCII. Filters
+/// merge only if they hash alike. This key is public, so an attacker can choose keys that collide: a filter for
+/// untrusted keys needs a secret key, and SipHash.
 pub const SHARED_HASH_KEY: u128 = u128::from_be_bytes(*b"nandex filter 01");
 
 /// RAM that does not depend on sizes: eight blocks of the log, and the pages of a batch of lookups.
 const FIXED_RAM_BYTES: u64 = (8 << 17) + 32 * PAGE_BYTES;
 
-/// The smallest buffer, if there are that many keys: a smaller one is not worth a merge.
+/// The smallest buffer, if there are enough keys: a smaller one is not worth a merge.
 const BUFFER_ENTRIES_MIN: u64 = 1024;
 
-/// Fingerprints for one part, and the most parts that the advisor uses: with more, merges are short enough
-/// already.
+/// The fingerprints for one part, and the most parts that the advisor uses: with more, merges are already short enough.
 const PART_ENTRIES: u64 = 1 << 16;
 const PARTS_ADVISED_MAX: u64 = 64;
 
-/// I/O chunks that a run has in memory while it is read or written.
+/// The I/O chunks that a run has in memory while it is read or written.
 const CHUNKS: u64 = 3;
 
-/// The share of the buffers' RAM that I/O chunks may take: one in this many. At 8 MiB a chunk still has 80 KiB.
+/// The divisor of the buffers' RAM that limits I/O chunks. At 8 MiB a chunk still has 80 KiB.
 const CHUNKS_SHARE: u64 = 6;
 
-/// What a filter costs once it holds as many keys as it was made for.
+/// The costs of a filter once it has as many keys as it was made for.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 #[non_exhaustive]
 pub struct FilterCosts {
-    /// Levels on flash: the most pages that a lookup reads, and one more while a half-full buffer that was
-    /// saved is on flash too.
+    /// The levels on flash: the most pages that a lookup reads, and one more while a half-full buffer that was saved is
+    /// on flash too.
     pub levels: u32,
     /// Buffers' worth of keys.
     pub buffers: f64,
-    /// How often a key is written to a level.
+    /// The number of times that a key is written to a level.
     pub times_written: f64,
     /// Bytes written to levels, for each key.
     pub written_bytes_per_key: f64,
@@ -78,15 +76,16 @@ pub struct FilterCosts {
     pub ram_bytes: u64,
     /// RAM of a buffer for each key in it, in bits, the average while it fills up.
     pub ram_bits_per_buffered_key: f64,
-    /// Flash in bytes when all is in one run.
+    /// Flash in bytes when everything is in one run.
     pub flash_bytes: u64,
     /// Bits of flash for each key then.
     pub bits_per_key: f64,
 }
 
 impl Config {
-    /// The configuration with the largest buffers that fit the RAM; none is larger than all keys, or than the smallest
-    /// buffer. The rate is the required one, or a lower one where few keys at a high rate have too few fingerprints.
+    /// Returns the configuration with the largest buffers that fit the RAM; buffers are not larger than all keys need,
+    /// or than the smallest buffer. The rate is the required one, or a lower one if a few keys at a high rate have too
+    /// few fingerprints.
     ///
     /// # Errors
     /// [`Error::Config`] for keys, rates and fan-outs that cannot work, and for too little RAM, with the
@@ -97,7 +96,7 @@ impl Config {
             return Err(Error::Config { field: "stored_keys", reason });
         }
         let universe = Universe::for_rate(requirements.keys, requirements.rate)?;
-        // Without counts one key may take this many places of a buffer, which holds a quarter of all fingerprints.
+        // Without counts one key may take this number of places of a buffer, which holds a quarter of all fingerprints.
         let fewest = if requirements.counts { 1 } else { REPEATS_MAX as u64 };
         let rate = requirements.rate.min(requirements.keys as f64 / (4 * fewest) as f64);
         let requirements = &FilterRequirements { rate, ..*requirements };
@@ -142,7 +141,7 @@ fn with_buffers(requirements: &FilterRequirements, buffer_entries: u64) -> Confi
     Config { keys, rate, buffer_entries, parts, fan_out, counts, when_full }
 }
 
-/// The fan-out for this many buffers' worth of keys; `None` for a single level.
+/// Returns the fan-out for this number of buffers' worth of keys; `None` for a single level.
 fn advised(buffers: f64) -> Option<u32> {
     let most = f64::from(FAN_OUT_MAX);
     if buffers <= most {
@@ -155,7 +154,7 @@ fn advised(buffers: f64) -> Option<u32> {
 }
 
 impl Config {
-    /// The configuration for that many keys at a rate, in a budget of RAM: see [`FilterRequirements::new`].
+    /// Returns the configuration for `keys` keys at a rate, in a budget of RAM: see [`FilterRequirements::new`].
     ///
     /// # Errors
     /// As [`advised`](Self::advised).
@@ -163,7 +162,7 @@ impl Config {
         Self::advised(&FilterRequirements::new(keys, rate, ram_bytes))
     }
 
-    /// What a filter of this configuration costs when it holds as many keys as it was made for.
+    /// Returns the costs of a filter of this configuration when it has as many keys as it was made for.
     ///
     /// # Errors
     /// [`Error::Config`] for an invalid configuration.
@@ -187,8 +186,8 @@ impl Config {
             buffers,
             times_written,
             written_bytes_per_key: written_bytes,
-            // Everything written to a level was read there, except what arrives, and that was read in the
-            // level above; only the buffer comes from RAM.
+            // Everything written to a level was read there, except what arrives, and that was read in the level above;
+            // only the buffer comes from RAM.
             read_bytes_per_key: written_bytes * (times_written - 1.0) / times_written.max(1.0),
             log_bytes_per_key: Self::update_bytes(universe) as f64,
             ram_bytes: self.ram_bytes()?,
@@ -198,7 +197,7 @@ impl Config {
         })
     }
 
-    /// For each level, the average of the buffers' worth that it writes, and that it holds then.
+    /// Returns for each level the average buffers' worth that it writes, and that it then holds.
     fn writes(&self, buffers: f64) -> Vec<(f64, f64)> {
         let levels = self.levels() as usize;
         let times = f64::from(self.fan_out.unwrap_or(0));
@@ -210,7 +209,7 @@ impl Config {
             left -= count * arrival;
             writes[level].0 += count * (count + 1.0) / 2.0 * arrival;
             writes[level].1 = (count * 2.0 / 3.0).max(1.0) * arrival;
-            // What arrives has filled the levels above.
+            // The arriving fingerprints have filled the levels above.
             for (above, write) in writes.iter_mut().enumerate().take(level) {
                 let full = if above == 0 { times } else { times - 1.0 };
                 let own = times * if above == 0 { times + 1.0 } else { times - 1.0 } / 2.0;
@@ -222,7 +221,7 @@ impl Config {
         writes
     }
 
-    /// Buffers' worth that arrives in a level at once.
+    /// Returns the buffers' worth that arrives in a level at once.
     fn arrival(&self, level: usize) -> f64 {
         match (self.fan_out, level) {
             (_, 0) => 1.0,
@@ -234,7 +233,7 @@ impl Config {
         }
     }
 
-    /// Levels in use with all keys: those that enough can have reached.
+    /// Returns the number of levels in use with all keys: those that enough keys can have reached.
     fn levels(&self) -> u32 {
         let buffers = self.keys as f64 / self.buffer_entries as f64;
         let reached = (1..64).take_while(|level| self.arrival(*level) <= buffers);
@@ -246,14 +245,13 @@ impl Config {
         Ok(self.buffer_bytes_max()? + self.shared_ram_bytes()?)
     }
 
-    /// The part of it that structures of a volume share: I/O chunks of merges, and what does not depend on the
-    /// configuration.
+    /// Returns the part of the RAM that structures of a volume share: I/O chunks of merges, and the fixed part.
     pub(super) fn shared_ram_bytes(&self) -> Result<u64> {
         let io_chunk_pages = u64::from(self.io_chunk_pages()?);
         Ok(self.io_chunks() * io_chunk_pages * PAGE_BYTES + FIXED_RAM_BYTES)
     }
 
-    /// I/O chunks in memory while each thread merges all levels of a part into a new run.
+    /// Returns the I/O chunks in memory while each thread merges all levels of a part into a new run.
     fn io_chunks(&self) -> u64 {
         (u64::from(self.levels()) + 1) * CHUNKS * MERGE_THREADS as u64
     }
@@ -368,7 +366,7 @@ mod tests {
             };
             let volume = Volume::create(Arc::new(MemoryDevice::new()), volume_options).unwrap();
             let filter = Cascade::create_with(&volume, "f", config, options).unwrap();
-            // One more, so that the last full buffer is merged and not saved.
+            // One more key, so that the last full buffer is merged rather than saved.
             let all: Vec<_> = (0..=keys).map(u64::to_le_bytes).collect();
             filter.insert_many(&all.iter().map(|key| &key[..]).collect::<Vec<_>>()).unwrap();
             let (stats, costs) = (filter.stats(), config.costs().unwrap());

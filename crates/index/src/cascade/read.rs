@@ -1,8 +1,8 @@
 //! The lookup path: a part's buffers, then one page of each of its levels.
 //!
-//! A lookup takes the buffers' counts and the list of runs under one lock, and reads without it. It may stop
-//! at the first run that says yes if nothing was ever deleted. A count, or a filter with tombstones, needs
-//! the sum of all.
+//! A lookup takes the buffers' counts and the list of runs under one lock, and reads without it. It may stop at the
+//! first run that contains the key if nothing was ever deleted. A count, or a filter with tombstones, needs the sum of
+//! all.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use super::levels::Levels;
 use crate::lookup::{self, KeyLookup, Lookups};
 use crate::{Error, Result};
 
-/// What a lookup wants to know.
+/// The kind of question that a lookup answers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum QueryKind {
     /// Whether the count is above 0.
@@ -29,15 +29,15 @@ enum QueryKind {
 pub(crate) struct RunProbe {
     fingerprint: u64,
     sum: i64,
-    /// Does the first run that says yes decide?
+    /// Whether the first run that contains the fingerprint decides.
     first_decides: bool,
-    /// The runs as they were when the buffers were asked; the run being read, and its page.
+    /// The runs as they were when the buffers were searched; the run being read, and its page.
     levels: Arc<Levels>,
     run: usize,
     page: PageId,
     /// The run's first page.
     start: PageId,
-    /// Has this run said all it knows?
+    /// Whether this run is fully read.
     is_read: bool,
 }
 
@@ -51,7 +51,7 @@ impl RunProbe {
         self.levels.readable().nth(self.run).expect("a lookup has a run to read")
     }
 
-    /// Goes on to a run, if its answer is wanted and the run exists.
+    /// Continues with a run, if its answer is needed and the run exists.
     fn go_to(&mut self, run: usize) -> LookupStep<(), i64> {
         let is_decided = self.first_decides && self.sum > 0;
         let next = self.levels.readable().nth(run).filter(|_| !is_decided);
@@ -155,7 +155,7 @@ impl Inner {
     }
 }
 
-/// A count is never below 0, unless an absent key was deleted.
+/// Returns a count as a caller sees it: never below 0, unless an absent key was deleted.
 pub(super) fn clamped(sum: i64) -> u64 {
     u64::try_from(sum).unwrap_or_default()
 }

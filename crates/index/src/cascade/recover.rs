@@ -1,4 +1,4 @@
-//! From flash back to memory: the levels of each part; snapshots and the log are the write path's.
+//! Recovery of the levels of each part; the write path restores snapshots and the log.
 
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex};
@@ -21,7 +21,7 @@ use crate::write::{
 };
 use crate::{OpenOptions, Result};
 
-/// The configuration of a filter that is in a volume.
+/// Returns the configuration of a filter in a volume.
 pub(super) fn config_of(structure: &Structure) -> Result<Config> {
     Config::decode(&mut Reader::new(&structure.config, "cascade configuration", PageId(0)))
 }
@@ -59,7 +59,7 @@ pub(super) fn open(
     Ok(handle)
 }
 
-/// The head and the levels of each part, from the checkpoint.
+/// Restores the head and the levels of each part from the checkpoint.
 pub(super) fn restore(
     structure: &Structure,
     config: &Config,

@@ -1,4 +1,4 @@
-//! Writing runs: a sorted source becomes a run on an extent of its own.
+//! Writing runs: a sorted source becomes a run on its own extent.
 
 use std::sync::Arc;
 
@@ -19,19 +19,18 @@ pub(crate) struct Runs {
     pub chunks: IoChunks,
 }
 
-/// The expected content of a run.
+/// The expected size of a run.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct RunSize {
-    /// Fingerprints, at most.
+    /// The most fingerprints.
     pub entries: u64,
     /// Bytes of their counts.
     pub count_bytes: u64,
 }
 
 impl Runs {
-    /// Writes the source that `begin` gives as a run with that number; writes nothing if it is empty. If
-    /// fingerprints are not spread like hashes, or counts are longer than estimated, it begins again with
-    /// more pages.
+    /// Writes the source that `begin` returns as a run with the given number; writes nothing if it is empty. If
+    /// fingerprints are not spread like hashes, or counts are longer than estimated, it begins again with more pages.
     ///
     /// # Errors
     /// A failed read or write, damage, no space.
@@ -52,8 +51,7 @@ impl Runs {
         }
     }
 
-    /// Writes a run to an extent of its own, which is given back if that fails or if there is nothing to
-    /// write.
+    /// Writes a run to its own extent, which is freed if that fails or if there is nothing to write.
     fn write_once(
         &self,
         number: u64,
@@ -75,7 +73,7 @@ impl Runs {
         }
     }
 
-    /// One pass: reads, adds up, writes.
+    /// Does one pass: reads, adds up, writes.
     fn pass(
         &self,
         number: u64,

@@ -1,4 +1,4 @@
-//! Snapshots of a part's buffer: runs of their own, which lookups do not read.
+//! Snapshots of a part's buffer: separate runs, which lookups do not read.
 
 use std::sync::Arc;
 
@@ -84,7 +84,7 @@ impl SnapshotStore<FingerprintBuffer> for RunSnapshots {
     }
 }
 
-/// Reads where a snapshot is from bytes that may be anything.
+/// Reads the location of a snapshot from untrusted bytes.
 ///
 /// # Errors
 /// Corruption, reported by the reader.

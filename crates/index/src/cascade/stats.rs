@@ -1,4 +1,4 @@
-//! The figures: counted where they arise, added up on request.
+//! Statistics, counted where events happen and added up on request.
 
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
@@ -10,13 +10,13 @@ use super::{CascadeLayout, Inner};
 use crate::api::{FilterStats, LevelStats};
 use crate::write::{Partition, PartitionState, Usage};
 
-/// What the filter counts in addition to the write path.
+/// The filter's counters in addition to the write path's.
 #[derive(Debug, Default)]
 pub(super) struct CascadeCounters {
     /// Fingerprints in levels, each once per run that has it.
     pub level_entries: AtomicU64,
     pub merge_bytes_read: AtomicU64,
-    /// Deletes that met no insert.
+    /// The number of deletes that met no insert.
     pub unmatched: AtomicU64,
 }
 
@@ -57,7 +57,7 @@ impl Inner {
         totals
     }
 
-    /// Different fingerprints in buffers, each once per buffer.
+    /// Returns the number of different fingerprints in buffers, each once per buffer.
     fn fingerprints_buffered(&self) -> u64 {
         let of = |part: &Partition<CascadeLayout>| -> u64 {
             part.read().buffers_past_damage().0.map(FingerprintBuffer::fingerprints).sum()
@@ -65,8 +65,8 @@ impl Inner {
         self.partitions.iter().map(of).sum()
     }
 
-    /// RAM and flash of the filter without buffers: for each thread the I/O chunks of a merge of as many levels as a
-    /// part has.
+    /// Returns the RAM and flash of the filter without buffers: for each thread the I/O chunks of a merge of as many
+    /// levels as a part has.
     pub(super) fn own_usage(&self) -> Usage {
         let totals = self.totals();
         let merges = self.options.flush_threads.max(1) as u64;

@@ -23,7 +23,7 @@ use crate::structure::filter::{CounterStructure, FilterStructure};
 use crate::write::Handle;
 use crate::{OpenOptions, Result};
 
-/// What the cascade filter adds to the write path: levels of runs for each part.
+/// The cascade filter's layout: levels of runs for each part.
 #[derive(Debug)]
 pub struct CascadeLayout {
     pub(super) config: Config,
@@ -137,7 +137,7 @@ impl Configuration for Config {
         Self::shared_ram_bytes(self).unwrap_or_default()
     }
 
-    /// With all levels in use: a lookup reads one page of each.
+    /// The costs with all levels in use: a lookup reads one page of each.
     fn operation_costs(&self) -> Result<OperationCosts> {
         let costs = self.costs()?;
         Ok(OperationCosts {

@@ -1,4 +1,4 @@
-//! Very many lookups at once: all runs are read once, from front to back, instead of a page for each key.
+//! Large batches of lookups: all runs are read once, from front to back, instead of a page for each key.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use super::read::clamped;
 use crate::Result;
 use crate::lookup::counts::LookupCounts;
 
-/// A key of a batch: its fingerprint in its part, and its place in the batch.
+/// A key of a batch: its fingerprint in its part, and its position in the batch.
 #[derive(Clone, Copy)]
 struct BatchKey {
     part: usize,
@@ -18,7 +18,7 @@ struct BatchKey {
 }
 
 impl Inner {
-    /// The counts of all of `keys`, in their order.
+    /// Returns the counts of all `keys`, in their order.
     pub(super) fn sweep(&self, keys: &[&[u8]]) -> Result<Vec<u64>> {
         let place = |(index, key): (usize, &&[u8])| {
             let (part, fingerprint) = self.place(key);

@@ -12,7 +12,7 @@ pub(super) const TESTS: FilterTests = FilterTests { variants: 40, config };
 
 const RATES: [f64; 5] = [1e-1, 1e-2, 1e-3, 1e-6, 1e-9];
 
-/// How much larger each level is; nothing for a single wide one.
+/// The growth factors of levels; `None` for a single wide one.
 const FAN_OUTS: [Option<u32>; 4] = [Some(2), Some(4), None, Some(16)];
 
 fn config(variant: u64, threads: usize) -> TestFilter {
@@ -21,7 +21,7 @@ fn config(variant: u64, threads: usize) -> TestFilter {
     let counts = (variant / 20).is_multiple_of(2);
     let parts = 1 + (variant % 3) as u32;
     let config = Config {
-        // The most keys that come, or many more, so that the universe is wide for its rate.
+        // The most keys that are inserted, or far more, so that the universe is wide for its rate.
         keys: if variant.is_multiple_of(3) { 100_000 } else { 3000 },
         rate,
         buffer_entries: 60 + variant * 97 % 400,

@@ -1,4 +1,4 @@
-//! What can only be seen from inside: levels, cuts, and pages that are kept.
+//! Tests of the internals: levels, power cuts, and pages that are kept.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -29,7 +29,7 @@ fn volume_on(device: &Arc<MemoryDevice>) -> Volume {
 
 fn volume_with(device: &Arc<MemoryDevice>, durability: Durability) -> Volume {
     let options = VolumeOptions {
-        // A log that is full makes buffers be saved before they are.
+        // A full log forces buffers to be saved before they are full.
         log_bytes: 1 << 20,
         durability,
         threads: Threads::Inline,
@@ -68,7 +68,7 @@ fn level_entries(filter: &Cascade) -> Vec<u64> {
     levels.runs.iter().map(|run| run.as_ref().map_or(0, |run| run.entries())).collect()
 }
 
-/// Fingerprints of that many keys that no two share.
+/// Returns a configuration with so many fingerprints that no two keys share one.
 fn spread() -> Config {
     Config { rate: 1e-9, ..Config::tiny() }
 }
@@ -125,7 +125,7 @@ fn a_sweep_answers_as_lookups_do_and_reads_each_page_once() {
     insert(&filter, 0..2000);
     insert(&filter, 500..900);
     filter.delete(&key(7)).unwrap();
-    // In no order, some of them absent and some twice.
+    // In random order, some of them absent and some twice.
     let asked: Vec<_> = (0..3000u64).map(|number| key(number * 7919 % 2600)).collect();
     let asked: Vec<&[u8]> = asked.iter().map(|key| &key[..]).collect();
     let before = filter.stats();
@@ -161,8 +161,8 @@ fn pages_of_old_runs_are_used_again_but_not_while_somebody_reads_them() {
 
 #[test]
 fn counts_outlive_a_checkpoint_that_was_taken_while_the_filter_was_closed() {
-    // That checkpoint drops the filter's part of the log, where its boundary was. The replay after the kill
-    // must not wait for the boundary.
+    // That checkpoint drops the filter's part of the log, including its boundary. The replay after the kill must not
+    // wait for the boundary.
     let device = Arc::new(MemoryDevice::new());
     let volume = volume_on(&device);
     let config = Config { counts: true, parts: 1, ..spread() };
@@ -183,7 +183,7 @@ fn counts_outlive_a_checkpoint_that_was_taken_while_the_filter_was_closed() {
 
 #[test]
 fn a_compaction_makes_deletes_durable_that_left_their_buffer_empty() {
-    // Without a log, the snapshot of the buffer is all that a kill leaves of it.
+    // Without a log, only the snapshot of the buffer survives a kill.
     let device = Arc::new(MemoryDevice::new());
     let volume = volume_with(&device, Durability::Never);
     let filter =
@@ -197,7 +197,7 @@ fn a_compaction_makes_deletes_durable_that_left_their_buffer_empty() {
     assert_eq!(killed.iter().count(), 0);
 }
 
-/// Keys that are in a filter once and are deleted, and another filter that has each of them once.
+/// Returns a filter with keys that were inserted once and deleted, and another filter that has each of them once.
 fn deleted_and_absorbed(delete: impl Fn(&Cascade, &[&[u8]])) {
     let device = SimDevice::instant();
     let options = VolumeOptions {
@@ -233,8 +233,8 @@ fn deleted_and_absorbed(delete: impl Fn(&Cascade, &[&[u8]])) {
     assert!(doomed.iter().all(|key| filter.count(key).unwrap() == 1));
 }
 
-/// Without a log, deletes of a buffer that was left out were lost in a crash within an absorption, and what it absorbed
-/// was not: keys were there twice.
+/// Without a log, a crash within an absorption lost deletes of a buffer that was left out, but kept what was absorbed:
+/// keys were there twice.
 #[test]
 fn deletes_of_all_buffers_come_before_what_is_absorbed() {
     deleted_and_absorbed(|filter, doomed| {
@@ -263,7 +263,7 @@ fn a_check_proves_every_page_of_every_run_and_the_log_and_names_what_is_damaged(
     filter.flush().unwrap();
     filter.add_many(&[(&key(1), 5), (&key(2), 1)]).unwrap();
     filter.sync().unwrap();
-    // As a power cut leaves it: levels, an image, and a log behind it.
+    // The state after a power cut: levels, an image, and a log behind it.
     std::mem::forget(filter);
     let image = device.image();
     let whole = check_of(image.clone());
@@ -308,13 +308,14 @@ fn several_filters_are_absorbed_in_one_pass_and_none_when_one_is_unlike() {
 
 #[test]
 fn while_a_checkpoint_captures_no_buffer_is_merged() {
-    // It would be on flash by the levels, and in the log by the buffers: counted twice after a crash.
+    // Otherwise it would be on flash in the levels, and in the log in the buffers: counted twice after a crash.
     let filter = Cascade::create(&volume_on(&Arc::default()), "f", Config::tiny()).unwrap();
     let core = &filter.core;
     assert!(capture_holds(core, &core.layout.maps), "a merge could have changed them");
 }
 
-/// A sweep took a part whose snapshot was damaged for an empty one, and denied the part's keys. Other walks did not.
+/// A sweep took a part whose snapshot was damaged for an empty one, and reported the part's keys as absent. Other
+/// traversals did not.
 #[test]
 fn every_walk_refuses_a_part_whose_snapshot_is_damaged() {
     let device = Arc::new(MemoryDevice::new());
@@ -349,8 +350,8 @@ fn every_walk_refuses_a_part_whose_snapshot_is_damaged() {
     assert!(refuses(other.absorb(&filter)));
 }
 
-/// Checkpoints that come one after the other while a full buffer pins the log wrote a page of boundaries each, until
-/// updates that had reserved their space were refused.
+/// Consecutive checkpoints, while a full buffer pinned the log, wrote a page of boundaries each, until updates that had
+/// reserved their space failed.
 #[test]
 fn checkpoints_leave_updates_what_they_reserved_of_the_log() {
     let volume = volume_on(&Arc::default());

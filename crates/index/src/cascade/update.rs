@@ -1,4 +1,4 @@
-//! Updates of keys: each becomes a fingerprint of its part, and enters the write path.
+//! Updates of keys: each is turned into a fingerprint of its part, and enters the write path.
 
 use nandex_store::run::Entry;
 
@@ -48,14 +48,14 @@ impl Inner {
         Ok(())
     }
 
-    /// Refuses updates if the filter has all the keys it was made for and may not grow.
+    /// Fails for updates if the filter has all the keys it was made for and may not grow.
     pub(super) fn check_keys(&self, entries: &[Entry]) -> Result<()> {
         let config = &self.layout.config;
         if config.when_full == WhenFull::Grow || entries.iter().all(|entry| entry.count < 0) {
             return Ok(());
         }
         let is_full = |held: u64| held + entries.len() as u64 > config.keys;
-        // This count has a buffer twice while its merge ends, and never too few.
+        // This counts a buffer twice while its merge ends, and never too few.
         if !is_full(self.layout.entries()) {
             return Ok(());
         }
@@ -75,7 +75,7 @@ impl Inner {
         self.partitions.iter().map(of).sum()
     }
 
-    /// Refuses a filter whose buffers the log cannot cover.
+    /// Fails for a filter whose buffers the log cannot cover.
     pub(super) fn check_log(volume: &nandex_store::Volume, config: &super::Config) -> Result<()> {
         let update_bytes = super::Config::update_bytes(config.universe()?) as u64;
         let bytes = config.buffer_entries.saturating_mul(update_bytes);

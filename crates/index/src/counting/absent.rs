@@ -11,10 +11,10 @@ use super::{CountingLayout, Inner, State};
 use crate::Result;
 use crate::write::AddsAbsent;
 
-/// A key to be inserted if it is absent.
+/// A key to insert if it is absent.
 pub(crate) struct CountInsert {
     at: KeyPlace,
-    /// What the partition's buffers said before the lookup, and its segments then.
+    /// The change in the partition's buffers before the lookup, and its segments at that time.
     buffered: Change,
     segments: Arc<PartitionSegments>,
 }
@@ -39,7 +39,7 @@ impl AddsAbsent for CountingLayout {
         update(&insert.at, Change::add(1), core.placing().width())
     }
 
-    /// It is if its count has not changed since before its lookup.
+    /// The key is absent if its count has not changed since before its lookup.
     fn is_absent(core: &Inner, insert: &CountInsert, state: &State) -> Option<bool> {
         let CountInsert { at, buffered, segments } = insert;
         let now = state.buffered(at.place, &at.key[..core.placing().width()]).ok()?;

@@ -1,4 +1,4 @@
-//! Adding all that another table holds.
+//! Adding the contents of another table.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -12,16 +12,16 @@ use super::merge::Extra;
 use super::segment::SegmentSize;
 use crate::{Error, Result};
 
-/// Is told the share that is done, and may stop.
+/// A callback that receives the share that is done, and may cancel the work.
 type Watch<'w> = dyn Fn(f64) -> ControlFlow<()> + Sync + 'w;
 
-/// How far an absorption is.
+/// The progress of an absorption.
 struct Progress<'w> {
     watch: &'w Watch<'w>,
-    /// Partitions of this table, and the one that is merged.
+    /// The number of partitions of this table, and the one that is being merged.
     partitions: usize,
     index: usize,
-    /// Entries of the other table for it, at most, and those that were read.
+    /// The most entries of the other table for it, and the number that were read.
     entries_max: u64,
     read: AtomicU64,
 }
@@ -41,7 +41,7 @@ impl Progress<'_> {
 struct Window<'w> {
     source: Box<dyn Source>,
     progress: Arc<Progress<'w>>,
-    /// Where keys belong in this table, and the partition that is wanted.
+    /// The placement of keys in this table, and the partition that is being merged.
     placing: KeyPlacing,
     partition: usize,
     batch: Entries,
@@ -59,7 +59,7 @@ impl Source for Window<'_> {
             for at in 0..self.batch.len() {
                 let key = self.batch.key(at);
                 let (partition, place) = self.placing.place(key);
-                // What is removed there was never here.
+                // A key that is removed there was never here.
                 let change = Change::add(self.batch.changes[at].amount);
                 if partition == self.partition && !change.is_nothing() {
                     out.push(place, key, change);
@@ -71,13 +71,13 @@ impl Source for Window<'_> {
 }
 
 impl Inner {
-    /// Adds what the other table holds, as it is at one moment of each of its partitions.
+    /// Adds the contents of the other table, as they are at one moment of each of its partitions.
     pub(super) fn absorb(&self, other: &Self, watch: &Watch<'_>) -> Result<()> {
         self.check_alike(other)?;
         self.merge_each(&|index| self.share_of(other, index, watch))
     }
 
-    /// What the other table has for a partition.
+    /// Returns the entries of the other table for a partition.
     fn share_of<'w>(&self, other: &Self, index: usize, watch: &'w Watch<'_>) -> Result<Extra<'w>> {
         let width = self.placing().width();
         let (mut found, mut entries_max) = (Vec::new(), 0);
@@ -101,7 +101,8 @@ impl Inner {
         Ok(Extra { sources: sources.collect(), size })
     }
 
-    /// Partitions of the other table that have keys of this one's partition: both divide one range of hashes.
+    /// Returns the partitions of the other table that have keys of this one's partition: both divide one range of
+    /// hashes.
     fn partitions_with_share(&self, index: usize, other: &Self) -> std::ops::Range<usize> {
         let (ours, theirs) = (self.partitions.len() as u128, other.partitions.len() as u128);
         let first = index as u128 * theirs / ours;

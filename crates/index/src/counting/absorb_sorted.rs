@@ -1,4 +1,4 @@
-//! Adding a stream of counts that is sorted as the table is.
+//! Adding a stream of counts in the table's order.
 
 use super::change::Change;
 use super::entries::{Entries, Listed, Source};
@@ -7,11 +7,11 @@ use super::segment::SegmentSize;
 use super::{Counting, Inner};
 use crate::{Error, Result};
 
-/// Adds counts of keys in the order of their hash to a table; see [`Counting::absorb_sorted`].
+/// Adds counts of keys to a table in the order of their hash; see [`Counting::absorb_sorted`].
 #[derive(Debug)]
 pub struct Absorbing<'t> {
     inner: &'t Inner,
-    /// The partition of the counts at hand, which are not merged yet.
+    /// The partition of the pending counts, which are not merged yet.
     partition: usize,
     waiting: Entries,
 }
@@ -22,8 +22,8 @@ impl<'t> Absorbing<'t> {
         Self { inner, partition: 0, waiting: Entries::new(inner.placing().width()) }
     }
 
-    /// Adds to the count of a key, which comes after the last one: by the `place` of the volume's
-    /// [hash](nandex_store::hash::KeyHasher::hash), of equal places by its bytes. What is added is durable after
+    /// Adds to the count of a key, which must follow the last one in order of the `place` of the volume's
+    /// [hash](nandex_store::hash::KeyHasher::hash), and for equal places of its bytes. Additions are durable after
     /// [`finish`](Self::finish).
     ///
     /// # Errors
@@ -59,7 +59,7 @@ impl<'t> Absorbing<'t> {
         Err(Error::Config { field: "absorb_sorted", reason: reason.into() })
     }
 
-    /// Merges the counts at hand with their partition.
+    /// Merges the pending counts with their partition.
     fn merge(&mut self) -> Result<()> {
         let entries = self.waiting.len() as u64;
         if entries == 0 {
@@ -74,7 +74,7 @@ impl<'t> Absorbing<'t> {
         })
     }
 
-    /// Merges what is left, and makes all of it durable.
+    /// Merges the remaining counts, and makes all of them durable.
     ///
     /// # Errors
     /// As [`push`](Self::push).

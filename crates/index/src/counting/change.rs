@@ -1,32 +1,32 @@
-//! What happens to a key's count: an amount is added, or the count is removed first.
+//! Changes of a key's count: an amount is added, optionally after the count is removed.
 
-/// A change of one key's count. Changes of a key are applied in order; two of them make one.
+/// A change of one key's count. Changes of a key are applied in order; two of them combine into one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Change {
-    /// Is the count set to 0 before the amount is added?
+    /// Whether the count is set to 0 before the amount is added.
     pub removes: bool,
-    /// What is added, -(2^63 - 1) to 2^63 - 1.
+    /// The amount that is added, -(2^63 - 1) to 2^63 - 1.
     pub amount: i64,
 }
 
 impl Change {
-    /// Adds an amount.
+    /// Returns a change that adds an amount.
     #[must_use]
     pub const fn add(amount: i64) -> Self {
         Self { removes: false, amount }
     }
 
-    /// Removes the key, whatever its count.
+    /// The change that removes the key, whatever its count.
     pub const REMOVE: Self = Self { removes: true, amount: 0 };
 
-    /// Does it change nothing?
+    /// Returns whether it changes nothing.
     #[inline]
     #[must_use]
     pub const fn is_nothing(self) -> bool {
         !self.removes && self.amount == 0
     }
 
-    /// This change and then a later one; `None` if the amount would be past 63 bits.
+    /// Returns this change followed by a later one; `None` if the amount would exceed 63 bits.
     #[inline]
     #[must_use]
     pub fn then(self, later: Self) -> Option<Self> {
@@ -37,7 +37,7 @@ impl Change {
         Some(Self { removes: self.removes, amount })
     }
 
-    /// As [`then`](Self::then), where an amount past 63 bits stays at their limit.
+    /// Like [`then`](Self::then), but an amount beyond 63 bits stays at the limit.
     #[inline]
     #[must_use]
     pub fn then_at_most(self, later: Self) -> Self {

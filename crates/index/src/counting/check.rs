@@ -1,7 +1,7 @@
-//! Proves a counting table offline: its configuration, its segments, every page of each, and its entries in the log.
+//! Checks a counting table offline: its configuration, its segments, every page of each, and its entries in the log.
 //!
 //! A segment is read as a merge reads it. If that stops at a page that is not the segment's, the remaining pages are
-//! proven one by one, so that all damage is named.
+//! verified one by one, so that all damage is reported.
 
 use std::sync::Arc;
 
@@ -27,14 +27,14 @@ use crate::write::{BoundaryRecord, OnFlash};
 /// A table as its catalog entry describes it.
 struct Described {
     config: Config,
-    /// The number that the next segment gets.
+    /// The number of the next segment.
     next_number: u64,
     /// All segments, and the snapshots.
     segments: Vec<Arc<Segment>>,
 }
 
-/// Checks one table and notes in the checker what is wrong with it. Counts its entries, each once per segment that has
-/// it. Reads each page of its segments once.
+/// Checks one table and notes flaws in the checker. Counts its entries, each once per segment that has it. Reads each
+/// page of its segments once.
 pub(crate) fn check(
     checker: &mut Checker,
     contents: &Contents,
@@ -113,7 +113,7 @@ fn check_segment(
     checker.count_entries(name, held.entries);
 }
 
-/// Reads it from front to back, up to the first thing that is wrong.
+/// Reads the segment from front to back, up to the first flaw.
 fn read_segment(
     checker: &Checker,
     segment: &Arc<Segment>,

@@ -1,4 +1,4 @@
-//! What a counting table is created with, kept with it on flash, and what can be chosen at each opening.
+//! The configuration of a counting table, stored with it on flash, and the options of an opening.
 
 use nandex_store::bytes::Reader;
 
@@ -9,14 +9,14 @@ use super::segment::{SegmentShape, SegmentSize};
 use crate::schema::{Choice, Range, Stored, choice, parameters, word};
 use crate::{Error, Result};
 
-/// Pages of a data block unless the configuration says otherwise, as in the paper: 512 KiB.
+/// The default pages of a data block, as in the paper: 512 KiB.
 pub const BLOCK_PAGES: u32 = 128;
 
-/// The share of the change segment unless the configuration says otherwise, in thousandths of the data segment. A query
-/// reads a page of the change segment for each key that is there.
+/// The default share of the change segment, in thousandths of the data segment. A query for a present key reads a page
+/// of the change segment.
 pub const CHANGE_PERMILLE: u32 = 125;
 
-/// The most different keys that a table is made for.
+/// The most different keys that a table can be made for.
 pub(super) const KEYS_MAX: u64 = 1 << 48;
 
 /// The most partitions of a table.
@@ -25,7 +25,7 @@ const PARTITIONS_MAX: u64 = 16_384;
 /// The most pages of a data block: 256 MiB.
 const BLOCK_PAGES_MAX: u64 = 1 << 16;
 
-/// How full buffers reach the data segment: the paper's sections 2.3 and 2.4.
+/// The way in which full buffers reach the data segment: the paper's sections 2.3 and 2.4.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Discipline {
     /// Memory bounded: a full buffer is merged with its data blocks.
@@ -59,7 +59,7 @@ impl Choice for Discipline {
     ];
 }
 
-/// Whole keys (0) or fingerprints (1), then their bytes.
+/// The tag for whole keys (0) or fingerprints (1), then their bytes.
 impl Stored for Keys {
     const FORM: &'static str = "whole:BYTES or fingerprints:BYTES";
 
@@ -97,21 +97,21 @@ impl Stored for Keys {
 }
 
 parameters! {
-    /// What a counting table is created with. All of it is kept on flash and read back at open.
+    /// The configuration of a counting table. All of it is stored on flash and read back at open.
     #[derive(Clone, Copy, PartialEq, Eq, Debug)]
     pub struct Config: KIND, version 1, tiny [const];
 
-    /// What is stored of keys.
+    /// The stored form of keys.
     keys: Keys = Keys::Whole(8);
 
-    /// How full buffers reach the data segment.
+    /// The way in which full buffers reach the data segment.
     discipline: Discipline = Discipline::MdbL;
 
-    /// Different keys that it is made for: the paper's `q`. It takes more: data segments grow as they are merged, and
-    /// so do the merges.
+    /// The number of different keys that it is made for: the paper's `q`. It takes more: then data segments grow as
+    /// they are merged, and so do the merges.
     q: u64 = 2000, in Range::Within(1, KEYS_MAX);
 
-    /// Keys that the buffers of all partitions (the paper's H_R) take when all are full. They fill up one after
+    /// The keys that the buffers of all partitions (the paper's H_R) take when all are full. They fill up one after
     /// another, so they hold about half as many.
     buffer_entries: u64 = 200;
 
@@ -126,7 +126,7 @@ parameters! {
 }
 
 impl Config {
-    /// For keys of that many bytes, stored whole, `q` of them, with buffers of `buffer_entries`.
+    /// Returns the configuration for `q` keys of `key_bytes` bytes, stored whole, with buffers of `buffer_entries`.
     #[must_use]
     pub const fn whole(key_bytes: u8, q: u64, buffer_entries: u64) -> Self {
         Self {
@@ -140,7 +140,7 @@ impl Config {
         }
     }
 
-    /// Refuses what cannot work.
+    /// Fails for a configuration that cannot work.
     ///
     /// # Errors
     /// [`Error::Config`], naming the field.
@@ -167,7 +167,7 @@ impl Config {
         Ok(())
     }
 
-    /// Data blocks with `q` keys.
+    /// Returns the number of data blocks with `q` keys.
     #[must_use]
     pub fn blocks(&self) -> u64 {
         let size = SegmentSize { entries: self.q, long_bytes: 0 };
@@ -175,26 +175,26 @@ impl Config {
         one.slot_pages().div_ceil(self.block_pages.max(1).into())
     }
 
-    /// Parts of the table, each with a buffer and `k` data blocks.
+    /// Returns the number of parts of the table, each with a buffer and `k` data blocks.
     #[must_use]
     pub fn partitions(&self) -> u64 {
         self.blocks().div_ceil(self.k.max(1).into())
     }
 
-    /// Keys of a data block with `q` keys: the paper's `r`.
+    /// Returns the keys of a data block with `q` keys: the paper's `r`.
     #[must_use]
     pub fn r(&self) -> u64 {
         self.q / self.blocks()
     }
 
-    /// Keys that the buffer of a partition takes.
+    /// Returns the keys that the buffer of a partition takes.
     #[must_use]
     pub fn partition_entries(&self) -> u64 {
         (self.buffer_entries / self.partitions()).max(1)
     }
 
-    /// The size of a log that does not make the table save its buffers before they are full, in bytes: a key may be
-    /// changed again and again, so it is six times what the buffers' keys take, and at least 1 MiB.
+    /// Returns the size in bytes of a log that does not force the table to save its buffers before they are full. A key
+    /// may be changed again and again, so it is six times what the buffers' keys take, and at least 1 MiB.
     #[must_use]
     pub fn log_bytes_best(&self) -> u64 {
         let (short, _) = record_bytes(self.keys.stored_bytes());

@@ -6,7 +6,7 @@ use super::change::Change;
 use super::keys::KEY_BYTES_MAX;
 use crate::Result;
 
-/// Entries of a merge's batch.
+/// The entries of a merge's batch.
 const BATCH: usize = 4096;
 
 /// Keys, their places, and their changes, in ascending order of place and then key.
@@ -19,7 +19,7 @@ pub(crate) struct Entries {
 }
 
 impl Entries {
-    /// None yet, of keys of that many bytes.
+    /// Creates an empty list for keys of `width` bytes.
     pub(super) fn new(width: usize) -> Self {
         Self { width, ..Self::default() }
     }
@@ -46,14 +46,14 @@ impl Entries {
         self.changes.push(change);
     }
 
-    /// Appends some of another list.
+    /// Appends a range of another list.
     fn extend(&mut self, other: &Self, from: usize, to: usize) {
         self.places.extend_from_slice(&other.places[from..to]);
         self.keys.extend_from_slice(&other.keys[from * self.width..to * self.width]);
         self.changes.extend_from_slice(&other.changes[from..to]);
     }
 
-    /// Are all from `from` on in strictly ascending order?
+    /// Returns whether all entries from `from` on are in strictly ascending order.
     pub(super) fn ascend(&self, from: usize) -> bool {
         (from.max(1)..self.len()).all(|at| self.compare(at - 1, self, at) == Ordering::Less)
     }
@@ -65,7 +65,7 @@ impl Entries {
     }
 }
 
-/// Gives entries in ascending order, a batch at a time.
+/// A source of entries in ascending order, a batch at a time.
 pub(crate) trait Source: Send {
     /// Appends the next entries; returns false at the end.
     ///
@@ -95,11 +95,11 @@ impl Source for Listed {
     }
 }
 
-/// Merges sources into one; changes of one key become one change, the older source's first.
+/// Merges sources into one; changes of one key combine into one, the older source's first.
 pub(super) struct Merge<'s> {
-    /// The oldest first.
+    /// The inputs, oldest first.
     inputs: Vec<Input<'s>>,
-    /// Is nothing older than these sources? Then a removal has nothing to remove.
+    /// Whether nothing is older than these sources, so that a removal has nothing to remove.
     is_oldest: bool,
 }
 
@@ -111,7 +111,7 @@ struct Input<'s> {
 }
 
 impl Input<'_> {
-    /// Makes the next entry available; false at the end.
+    /// Makes the next entry available; returns false at the end.
     fn fill(&mut self) -> Result<bool> {
         while self.at == self.batch.len() && !self.has_ended {
             self.batch.clear();
@@ -132,20 +132,20 @@ impl Input<'_> {
 }
 
 impl<'s> Merge<'s> {
-    /// Of sources with keys of that many bytes, the oldest first.
+    /// Creates a merge of sources with keys of `width` bytes, oldest first.
     pub(super) fn new(width: usize, sources: Vec<Box<dyn Source + 's>>, is_oldest: bool) -> Self {
         let input = |source| Input { source, batch: Entries::new(width), at: 0, has_ended: false };
         Self { inputs: sources.into_iter().map(input).collect(), is_oldest }
     }
 
-    /// Appends entries of the input with the least one, up to where another input's begin.
+    /// Appends entries of the input with the smallest entry, up to the first entry of another input.
     fn step(&mut self, out: &mut Entries) {
         let least = self.least();
         let others = self.inputs.iter().enumerate().filter(|(index, _)| *index != least);
         let limit = others.map(|(_, input)| input.place()).min();
         let input = &self.inputs[least];
         let places = &input.batch.places[input.at..];
-        // Mostly short: the sources' keys are spread alike.
+        // Usually short: the sources' keys are spread alike.
         let count = limit.map_or(places.len(), |limit| {
             places.iter().position(|place| *place >= limit).unwrap_or(places.len())
         });
@@ -164,7 +164,7 @@ impl<'s> Merge<'s> {
         }
     }
 
-    /// Appends one entry of which others have the same place, and with luck the same key.
+    /// Appends one entry whose place other inputs have too, probably with the same key.
     fn step_tied(&mut self, least: usize, out: &mut Entries) {
         let mut change = Change::default();
         let first = &self.inputs[least];
@@ -244,7 +244,7 @@ mod tests {
 
     fn listed(of: &BTreeMap<u64, Change>) -> Box<dyn Source> {
         let mut entries = Entries::new(8);
-        // Pairs of keys have one place.
+        // Each two keys share a place.
         of.iter().for_each(|(key, change)| entries.push(key / 2, &key.to_be_bytes(), *change));
         Box::new(Listed::new(entries))
     }
@@ -257,7 +257,7 @@ mod tests {
         (0..entries.len()).map(|at| (key(at), entries.changes[at])).collect()
     }
 
-    /// Sources of various sizes, against a map to which all are applied in order.
+    /// Sources of various sizes, compared with a map to which all are applied in order.
     #[test]
     fn a_merge_is_what_all_changes_in_order_make() {
         for sources in 1..6u64 {

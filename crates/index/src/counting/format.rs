@@ -1,7 +1,7 @@
-//! The bytes of a counting table, encoded and decoded; no I/O, and no panic on any input.
+//! The on-flash format of a counting table; no I/O, and no panic on any input.
 //!
-//! Log records of two lengths, and the segments in the checkpoint. docs/format.md draws all of them. Boundaries and
-//! buffers belong to the write path.
+//! It has log records of two lengths, and the segments in the checkpoint. docs/format.md draws all of them. Boundaries
+//! and buffers belong to the write path.
 
 use nandex_store::bytes::{Reader, get_u64};
 use nandex_store::{Log, StructureId};
@@ -12,15 +12,15 @@ use super::keys::{KEY_BYTES_MAX, KeyPlacing};
 use crate::Result;
 use crate::write::{BOUNDARY_BYTES, LogCodec};
 
-/// What a short record says after its key.
+/// The byte of a short record after its key.
 const ADDS_ONE: u8 = 0;
 const TAKES_ONE: u8 = 1;
 const REMOVES: u8 = 2;
 
-/// Bytes of the longest record: a key, 9 of its change, and one that keeps it apart from a boundary.
+/// The bytes of the longest record: a key, 9 of its change, and one that distinguishes it from a boundary.
 const RECORD_BYTES_MAX: usize = KEY_BYTES_MAX + 10;
 
-/// Writes changes to the log: the key as it is stored, and what happens to it.
+/// Writes changes to the log: the key as it is stored, and its change.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ChangeCodec {
     placing: KeyPlacing,
@@ -34,13 +34,13 @@ impl ChangeCodec {
         Self { placing, short_bytes, long_bytes }
     }
 
-    /// Bytes of each record of these updates. All have the length of the longest.
+    /// Returns the bytes of each record of these updates. All are as long as the longest.
     fn record_bytes(&self, updates: &[KeyChange<'_>]) -> usize {
         let is_short = |update: &KeyChange<'_>| short(update.change).is_some();
         if updates.iter().all(is_short) { self.short_bytes } else { self.long_bytes }
     }
 
-    /// The record of an update in the first `record_bytes` bytes of an array whose rest is 0.
+    /// Encodes an update in the first `record_bytes` bytes of an array whose rest is 0.
     fn record(&self, update: &KeyChange<'_>, record_bytes: usize) -> [u8; RECORD_BYTES_MAX] {
         let mut record = [0; RECORD_BYTES_MAX];
         let (key, rest) = record.split_at_mut(self.placing.width());
@@ -55,7 +55,7 @@ impl ChangeCodec {
         record
     }
 
-    /// Reads a record; `None` for bytes that are no such record.
+    /// Reads a record; `None` for bytes that are not a record.
     pub(super) fn decode_record<'b>(&self, bytes: &'b [u8]) -> Option<(&'b [u8], Change)> {
         let (key, rest) = bytes.split_at_checked(self.placing.width())?;
         let (change, used) = if bytes.len() == self.short_bytes {
@@ -82,8 +82,8 @@ impl ChangeCodec {
     }
 }
 
-/// Bytes of a short and of a long record. Neither is as long as a boundary, which is told by its length: a byte of 0
-/// makes a record longer that would be.
+/// Returns the bytes of a short and of a long record. Neither is as long as a boundary, which is recognized by its
+/// length: a record of that length gets an extra byte of 0.
 pub(super) fn record_bytes(stored_bytes: usize) -> (usize, usize) {
     let apart = |bytes: usize| bytes + usize::from(bytes == BOUNDARY_BYTES);
     (apart(stored_bytes + 1), apart(stored_bytes + 9))
@@ -130,7 +130,7 @@ impl LogCodec<SumBuffer> for ChangeCodec {
     }
 }
 
-/// The version of what a checkpoint keeps of a counting table.
+/// The version of a counting table's state in the checkpoint.
 const VERSION: u8 = 1;
 
 /// Appends the head of the state.

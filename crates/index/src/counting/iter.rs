@@ -12,28 +12,28 @@ use crate::Result;
 /// The keys of a table with their counts, in the order of their hash. Each partition is seen as it was when the
 /// iteration reached it. See [`Counting::iter`](super::Counting::iter).
 ///
-/// It keeps the parts of the table that it reads, and the volume's file, open.
+/// While it exists, it keeps the parts of the table that it reads, and the volume's file, open.
 pub struct Counts {
     core: Arc<Inner>,
-    /// The partition that comes next.
+    /// The next partition.
     partition: usize,
     current: Option<Current>,
     batch: Entries,
     at: usize,
-    /// Entries of the current partition that were fetched.
+    /// The number of entries of the current partition that were fetched.
     fetched: u64,
     failed: bool,
 }
 
-/// Sources of a partition, the oldest first.
+/// The sources of a partition, oldest first.
 type Sources = Vec<Box<dyn Source>>;
 
-/// The partition that is read.
+/// The partition that is being read.
 struct Current {
     merge: Merge<'static>,
-    /// Its entries at most: a key that several sources have counts for each.
+    /// The most entries that it can have: a key in several sources counts once for each.
     entries_max: u64,
-    /// Its segments, whose pages are not reused while they are here.
+    /// Its segments, whose pages are not reused while they are referenced here.
     _segments: Arc<PartitionSegments>,
 }
 
@@ -43,7 +43,7 @@ impl Counts {
         Self { core, partition: 0, current: None, batch, at: 0, fetched: 0, failed: false }
     }
 
-    /// The share of the table that was read, 0 to 1, for a display of progress.
+    /// Returns the share of the table that was read, 0 to 1, for a progress display.
     #[must_use]
     pub fn share_read(&self) -> f64 {
         let before = self.partition - usize::from(self.current.is_some());
@@ -53,7 +53,7 @@ impl Counts {
         (before as f64 + within) / self.core.partitions.len() as f64
     }
 
-    /// Fetches the next entries, of the current partition or of the next one; false at the end.
+    /// Fetches the next entries, of the current partition or of the next one; returns false at the end.
     fn next_batch(&mut self) -> Result<bool> {
         loop {
             let Some(current) = &mut self.current else {
@@ -76,7 +76,7 @@ impl Counts {
     }
 }
 
-/// A merge of all that a partition has.
+/// Begins a merge of all sources of a partition.
 fn begin(core: &Inner, index: usize) -> Result<Current> {
     let (sources, segments) = core.sources_of(index)?;
     let entries_max = segments.entries() + core.partitions[index].read().entries_buffered();
@@ -85,7 +85,7 @@ fn begin(core: &Inner, index: usize) -> Result<Current> {
 }
 
 impl Inner {
-    /// What a partition has at one moment, the oldest source first.
+    /// Returns the sources of a partition at one moment, oldest first.
     pub(super) fn sources_of(&self, index: usize) -> Result<(Sources, Arc<PartitionSegments>)> {
         let (buffers, segments) = {
             let state = self.partitions[index].read();
@@ -101,7 +101,7 @@ impl Inner {
         Ok((sources, segments))
     }
 
-    /// The `count` keys with the greatest counts, the greatest first; of equal counts the smaller key first.
+    /// Returns the `count` keys with the greatest counts, greatest first; among equal counts the smaller key first.
     pub(super) fn top(core: &Arc<Self>, count: usize) -> Result<Vec<(Vec<u8>, u64)>> {
         let mut top = TopKeys::new(count);
         for entry in Counts::new(Arc::clone(core)) {

@@ -1,4 +1,4 @@
-//! Which bytes stand for a key, and where they belong.
+//! The stored bytes of a key, and their place.
 
 use nandex_store::hash::KeyHasher;
 
@@ -11,18 +11,18 @@ pub const KEY_BYTES_MAX: usize = 32;
 /// The narrowest and the widest fingerprint, in bytes.
 const FINGERPRINT_BYTES: std::ops::RangeInclusive<u8> = 2..=8;
 
-/// What a counting table keeps of its keys.
+/// The form in which a counting table stores its keys.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Keys {
-    /// Keys of that many bytes, 1 to 32, stored whole: counts are exact.
+    /// Keys of this number of bytes, 1 to 32, stored whole: counts are exact.
     Whole(u8),
-    /// Of keys of any width, a fingerprint of that many bytes, 2 to 8. Keys that share one share their count: of `n`
-    /// keys a key that was never added meets one at a rate of `n / 256^bytes`.
+    /// A fingerprint of this number of bytes, 2 to 8, for keys of any width. Keys with the same fingerprint share their
+    /// count: with `n` keys in the table, a key that was never added meets one at a rate of `n / 256^bytes`.
     Fingerprints(u8),
 }
 
 impl Keys {
-    /// Bytes stored for each key.
+    /// Returns the bytes stored for each key.
     #[must_use]
     pub const fn stored_bytes(self) -> usize {
         match self {
@@ -30,7 +30,8 @@ impl Keys {
         }
     }
 
-    /// The rate at which a key that was never added shares its fingerprint with one of `keys` others; 0 for whole keys.
+    /// Returns the rate at which a key that was never added shares its fingerprint with one of `keys` others; 0 for
+    /// whole keys.
     #[must_use]
     pub fn rate(self, keys: u64) -> f64 {
         match self {
@@ -39,7 +40,7 @@ impl Keys {
         }
     }
 
-    /// The narrowest fingerprint with at most that rate for that many keys.
+    /// Returns the narrowest fingerprint with at most this rate for this number of keys.
     ///
     /// # Errors
     /// [`Error::Config`] if 8 bytes are too few, and for a rate that is not between 0 and 1.
@@ -58,7 +59,7 @@ impl Keys {
         Ok(Self::Fingerprints(bytes))
     }
 
-    /// What a filter for these requirements stores.
+    /// Returns the form of keys that a filter for these requirements stores.
     ///
     /// # Errors
     /// As [`for_rate`](Self::for_rate).
@@ -83,7 +84,7 @@ impl Keys {
     }
 }
 
-/// Finds the bytes that are stored for a key, their partition, and their place in it.
+/// Computes the bytes that are stored for a key, their partition, and their place in it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct KeyPlacing {
     pub keys: Keys,
@@ -92,12 +93,12 @@ pub(crate) struct KeyPlacing {
 }
 
 impl KeyPlacing {
-    /// Bytes stored for each key.
+    /// Returns the bytes stored for each key.
     pub(super) fn width(&self) -> usize {
         self.keys.stored_bytes()
     }
 
-    /// Refuses a key of another width than the table's.
+    /// Fails for a key of another width than the table's.
     pub(super) fn check(&self, key: &[u8]) -> Result<()> {
         match self.keys {
             Keys::Whole(bytes) => Error::check_width("key", key, bytes.into()),
@@ -105,7 +106,7 @@ impl KeyPlacing {
         }
     }
 
-    /// The bytes stored for a key, in an array whose rest is 0.
+    /// Returns the bytes stored for a key, in an array whose rest is 0.
     #[inline]
     pub(super) fn stored(&self, key: &[u8]) -> [u8; KEY_BYTES_MAX] {
         let mut stored = [0; KEY_BYTES_MAX];
@@ -119,9 +120,9 @@ impl KeyPlacing {
         stored
     }
 
-    /// The partition of a stored key, and its place there: a number that ascends in the order in which a partition
-    /// keeps its keys. The high bits of one hash choose the partition, the block, and the page: the paper's g(x) and
-    /// s(x).
+    /// Returns the partition of a stored key, and its place there: a number that ascends in the order in which a
+    /// partition stores its keys. The high bits of one hash choose the partition, the block, and the page: the paper's
+    /// g(x) and s(x).
     #[inline]
     pub(super) fn place(&self, stored: &[u8]) -> (usize, u64) {
         let hash = match self.keys {

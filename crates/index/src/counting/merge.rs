@@ -1,9 +1,10 @@
-//! The table's own acts: staging a full buffer in the change segment, and merging with the data segment what is staged.
+//! The table's main operations: staging a full buffer in the change segment, and merging staged segments with the data
+//! segment.
 //!
-//! Which of the two happens is the discipline's choice. With `MB` each full buffer is merged. With `MDB` a partition,
-//! its `k` data blocks, has a share of the change segment of its own, and is merged when that is full. With `MDB-L` the
-//! change segment is one log for all: while it has space every full buffer is staged, and when it is full, each
-//! partition whose buffer is full is merged with what it has staged, which makes space.
+//! The discipline chooses between the two. With `MB` each full buffer is merged. With `MDB` a partition, its `k` data
+//! blocks, has its own share of the change segment, and is merged when that is full. With `MDB-L` the change segment is
+//! one log for all: while it has space every full buffer is staged, and when it is full, each partition whose buffer is
+//! full is merged with its staged segments, which makes space.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
@@ -18,11 +19,11 @@ use super::{Discipline, Inner};
 use crate::Result;
 use crate::write::{AllFrozen, WriteBuffer};
 
-/// The share of partitions flushed between two checkpoints: an eighth. That many have old segments in addition to the
-/// new ones.
+/// The share of partitions flushed between two checkpoints: an eighth. These have old segments in addition to the new
+/// ones.
 const CHECKPOINT_SHARE: usize = 8;
 
-/// What is merged in addition to a partition's own: sources newer than its buffers, whose removals come before it.
+/// Opens additional inputs of a merge: sources newer than the partition's buffers, whose removals precede them.
 type OpenExtra<'b> = &'b dyn Fn() -> Result<Extra<'b>>;
 
 /// Additional sources and their approximate size.
@@ -32,17 +33,17 @@ pub(super) struct Extra<'b> {
     pub size: SegmentSize,
 }
 
-/// Nothing in addition.
+/// No additional sources.
 const NO_EXTRA: OpenExtra<'static> = &|| Ok(Extra::default());
 
 /// Opens the additional sources of a partition.
 type OpenExtraOf<'b> = &'b dyn Fn(usize) -> Result<Extra<'b>>;
 
-/// Nothing in addition, for any partition.
+/// No additional sources, for any partition.
 pub(super) const NO_EXTRA_OF_ANY: OpenExtraOf<'static> = &|_| Ok(Extra::default());
 
 impl Inner {
-    /// Puts a partition's oldest frozen buffer on flash, unless another merge has taken it meanwhile.
+    /// Flushes a partition's oldest frozen buffer, unless another merge has already taken it.
     pub(super) fn put_on_flash(&self, index: usize, buffer: Arc<SumBuffer>) -> Result<()> {
         {
             let _lock = self.partitions[index].maintain();
@@ -51,7 +52,7 @@ impl Inner {
                 let oldest = state.frozen.front().map(|frozen| Arc::clone(&frozen.buffer));
                 (oldest.filter(|it| Arc::ptr_eq(it, &buffer)), Arc::clone(&state.level))
             };
-            // With a second reference the buffer could not go back to the pool.
+            // With a second reference the buffer could not be returned to the pool.
             drop(buffer);
             let Some(buffer) = oldest else { return Ok(()) };
             if self.may_stage(&segments, &buffer) {
@@ -67,7 +68,7 @@ impl Inner {
         Ok(())
     }
 
-    /// Has the change segment space for this buffer? Its size is a share of the data segment's.
+    /// Returns whether the change segment has space for this buffer. Its size is a share of the data segment's.
     fn may_stage(&self, segments: &PartitionSegments, buffer: &SumBuffer) -> bool {
         let config = &self.layout.config;
         let size = SegmentSize { entries: buffer.entries(), long_bytes: 0 };
@@ -116,7 +117,7 @@ impl Inner {
         Ok(())
     }
 
-    /// Writes a data segment of all segments of a partition, of its oldest buffers, and of what is in addition. The
+    /// Writes a data segment from all segments of a partition, its oldest buffers, and the additional sources. The
     /// caller holds the maintenance lock.
     fn merge(
         &self,
@@ -160,7 +161,8 @@ impl Inner {
         Ok(())
     }
 
-    /// Replaces a partition's segments, and gives the oldest buffers back, `taken` of them, that the new ones have.
+    /// Replaces a partition's segments, and returns the `taken` oldest buffers, which the new ones include, to the
+    /// pool.
     fn swap(&self, index: usize, mut after: PartitionSegments, taken: usize) {
         let _maps = self.layout.hold_maps();
         let mut state = self.partitions[index].write();
@@ -178,7 +180,7 @@ impl Inner {
         flushed.into_iter().for_each(|frozen| self.recycle(frozen.buffer));
     }
 
-    /// Merges everything of each partition, buffers too, into its data segment, and makes that durable.
+    /// Merges everything of each partition, including buffers, into its data segment, and makes that durable.
     pub(super) fn merge_each(&self, open_extra: OpenExtraOf<'_>) -> Result<()> {
         self.volume.poison().check()?;
         self.finish_flushes()?;
@@ -191,8 +193,8 @@ impl Inner {
         self.flush_all()
     }
 
-    /// Merges a partition's segments, all that its buffers hold, and what is in addition. A buffer that is left would
-    /// be newer than the merge: its removals would end what came in addition after them.
+    /// Merges a partition's segments, all of its buffers, and the additional sources. A buffer that was left out would
+    /// be newer than the merge: its removals would apply to additional entries that came after them.
     pub(super) fn merge_all(&self, index: usize, open_extra: OpenExtra<'_>) -> Result<()> {
         let AllFrozen { lock: _lock, buffers, level } = self.freeze_all(index)?;
         let has_nothing = buffers.is_empty() && level.staged.is_empty();

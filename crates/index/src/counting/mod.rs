@@ -1,4 +1,5 @@
-//! The counting table ("Hash in a Flash"): how often was each key added? For counts that are larger than RAM.
+//! The counting table ("Hash in a Flash"): the number of times that each key was added, for counts that are larger than
+//! RAM.
 //!
 //! A hash table on flash cannot be updated in place: each update would rewrite a random page. So updates of a key are
 //! added up in RAM, in a table H_R with a slot for each group of data blocks. A full slot is **staged**, written in one
@@ -19,29 +20,28 @@
 //!   S_E  |..|  |..|  |..|             H_D  |........|........|........|   k data blocks
 //! ```
 //!
-//! Three disciplines say when a buffer is staged and when it is merged: `MB` never stages, `MDB` gives each `k` data
-//! blocks a share of the change segment, and `MDB-L` has one log for all. A key's count is the sum of what buffers,
-//! staged segments and data segment say. Negative sums stay, so an order of additions and subtractions does not matter.
-//! A removal sets the count to 0 whatever it was: a mark that travels with the sums and ends, with what it removes, at
-//! the merge.
+//! Three disciplines determine when a buffer is staged and when it is merged: `MB` never stages, `MDB` gives each `k`
+//! data blocks a share of the change segment, and `MDB-L` has one log for all. A key's count is the sum over buffers,
+//! staged segments and data segment. Negative sums are kept, so the order of additions and subtractions does not
+//! matter. A removal sets the count to 0 whatever it was: it is a mark that travels with the sums and ends, with what
+//! it removes, at the merge.
 //!
-//! Where this differs from the paper: keys are stored whole or as fingerprints; counts go to 63 bits, in a byte each
-//! where they are small; a data segment is written with as many blocks as its keys need, so the table grows; blocks
+//! Differences from the paper: keys are stored whole or as fingerprints; counts have up to 63 bits, and take a byte
+//! each if they are small; a data segment is written with as many blocks as its keys need, so the table grows; blocks
 //! are written next to the old ones and published by a checkpoint, so a crash loses nothing and counts nothing twice;
-//! linear probing goes page by page, so a query reads one page; and a full change segment is merged one partition at
-//! a time.
+//! linear probing goes page by page, so a query reads one page; and a full change segment is merged one partition at a
+//! time.
 //!
 //! Invariants
-//! 1. A key's count is the sum over its partition's buffers, staged segments and data segment, from the newest back
-//!    to a
-//!    removal.
+//! 1. A key's count is the sum over its partition's buffers, staged segments and data segment, from the newest back to
+//!    a removal.
 //! 2. A query sees one moment: a partition's buffers and list of segments are read under one lock, and a segment that a
 //!    query may still read keeps its pages.
-//! 3. Everything that the write path's invariants say of partitions and of updates that add up.
+//! 3. Everything that the invariants of the write path say about partitions and about updates that add up.
 //! 4. Staging and merging write new segments in addition to the old ones. One checkpoint replaces them; their pages are
 //!    reused only when that is durable.
-//! 5. A removal ends in the data segment, where nothing older is below.
-//! 6. What is absorbed is newer than all buffers of its partition, which are merged with it.
+//! 5. A removal ends in the data segment, where nothing older is below it.
+//! 6. Absorbed counts are newer than all buffers of their partition, which are merged with them.
 //!
 //! | act | flash reads | flash writes | RAM |
 //! |---|---|---|---|
@@ -108,7 +108,7 @@ use keys::KeyPlacing;
 use segments::PartitionSegments;
 pub(crate) use structure::CountingLayout;
 
-/// How the catalog names a counting table.
+/// The kind of a counting table in the catalog.
 pub const KIND: &str = "counting";
 
 /// A counting table in a volume.
@@ -209,7 +209,7 @@ impl Checkpoints for CountingLayout {
 }
 
 impl Counting {
-    /// Sets a key's count to 0, whatever it is: no read, the mark is applied when its data block is merged.
+    /// Sets a key's count to 0, whatever it was. Reads nothing: the mark is applied when its data block is merged.
     ///
     /// # Errors
     /// A key of the wrong width, a poisoned volume.
@@ -225,8 +225,8 @@ impl Counting {
         self.core.change_keys(keys.iter().map(|key| (*key, Change::REMOVE)))
     }
 
-    /// The sum of all that was added to a key since it was last removed; below 0 if more was subtracted than added.
-    /// Reads one page, and one more for each staged segment that has the key.
+    /// Returns the sum of all that was added to a key since it was last removed; below 0 if more was subtracted than
+    /// added. Reads one page, and one more for each staged segment that has the key.
     ///
     /// # Errors
     /// A key of the wrong width, a failed read, a page that fails its check.
@@ -234,7 +234,7 @@ impl Counting {
         self.core.sum(key)
     }
 
-    /// The sums of all of `keys`, in their order; the reads overlap.
+    /// Returns the sums of all `keys`, in their order; the reads overlap.
     ///
     /// # Errors
     /// As [`sum`](Self::sum).
@@ -242,8 +242,8 @@ impl Counting {
         self.core.sum_many(keys)
     }
 
-    /// Begins a stream of queries: the device's queue stays full from the first key to the last, without the ends of
-    /// batches to wait for. Each of several threads has a stream of its own.
+    /// Opens a stream of queries: the device's queue stays full from the first key to the last, without pauses between
+    /// batches. Each thread opens its own stream.
     ///
     /// ```
     /// # use std::sync::Arc;
@@ -268,16 +268,16 @@ impl Counting {
         CountStream::new(&self.core)
     }
 
-    /// All keys, as they are stored, with their sums other than 0, in the order of their hash. Each partition is seen
-    /// as it was when the iteration reached it. Reads each segment once, in I/O chunks, and holds a copy of one
+    /// Returns all keys, as they are stored, with their sums other than 0, in the order of their hash. Each partition
+    /// is seen as it was when the iteration reached it. Reads each segment once, in I/O chunks, and holds a copy of one
     /// partition's buffers in RAM.
     #[must_use]
     pub fn iter(&self) -> Counts {
         Counts::new(Arc::clone(&self.core))
     }
 
-    /// The `count` keys with the greatest counts, the greatest first, of equal counts the smaller key first: exact, by
-    /// reading the whole table once. Holds `count` keys in RAM.
+    /// Returns the `count` keys with the greatest counts, greatest first; among equal counts the smaller key first. The
+    /// result is exact: it reads the whole table once. Holds `count` keys in RAM.
     ///
     /// # Errors
     /// A failed read, damage.
@@ -285,8 +285,8 @@ impl Counting {
         Inner::top(&self.core, count)
     }
 
-    /// Merges all that is buffered and staged: a query then reads one page. Reads and writes everything once. Updates
-    /// and queries continue meanwhile. All updates acknowledged before it are durable when it returns.
+    /// Merges everything that is buffered and staged: afterwards a query reads one page. Reads and writes everything
+    /// once. Updates and queries continue meanwhile. All updates acknowledged before it are durable when it returns.
     ///
     /// # Errors
     /// A failed read or write, damage, no space for a new data segment in addition to the old one.
@@ -294,9 +294,9 @@ impl Counting {
         self.core.merge_each(merge::NO_EXTRA_OF_ANY)
     }
 
-    /// Adds everything that another table holds, on this volume or another one, in one pass that reads and writes each
-    /// byte once. Removals that were acknowledged before come before it. The other table does not change. A crash may
-    /// leave some partitions with it and others without: absorb into a table that can be made again.
+    /// Adds the contents of another table, on this volume or another one, in one pass that reads and writes each byte
+    /// once. Removals that were acknowledged before this call precede it. The other table does not change. A crash may
+    /// leave some partitions with the additions and others without: absorb into a table that can be recreated.
     ///
     /// # Errors
     /// [`Error::Config`](crate::Error::Config) unless both store keys alike and have one hash function with one key; as
@@ -305,11 +305,11 @@ impl Counting {
         self.absorb_watched(other, &|_| ControlFlow::Continue(()))
     }
 
-    /// As [`absorb`](Self::absorb); `watch` is told the share that is done, 0 to 1, every few thousand keys, and may
-    /// stop it. What was absorbed until then stays.
+    /// Like [`absorb`](Self::absorb), and reports the share that is done, 0 to 1, to `watch` every few thousand keys,
+    /// which may cancel the operation. What was absorbed before stays.
     ///
     /// # Errors
-    /// As [`absorb`](Self::absorb); [`Error::Stopped`](crate::Error::Stopped) when `watch` stops it.
+    /// As [`absorb`](Self::absorb); [`Error::Stopped`](crate::Error::Stopped) if `watch` cancels it.
     pub fn absorb_watched(
         &self,
         other: &Self,
@@ -318,10 +318,10 @@ impl Counting {
         self.core.absorb(&other.core, watch)
     }
 
-    /// Begins to add counts of keys that come in the order of their hash, which reads and writes each data segment once
-    /// and logs nothing: the cheapest way to fill a table. Holds the counts of one partition in RAM, and adds them when
-    /// the next partition's come, after all updates until then. A crash may leave some partitions with them and others
-    /// without, as with [`absorb`](Self::absorb).
+    /// Begins to add counts of keys in the order of their hash, which reads and writes each data segment once and logs
+    /// nothing: the cheapest way to fill a table. Holds the counts of one partition in RAM, and adds them when the next
+    /// partition's arrive, after all updates up to then. A crash may leave some partitions with the additions and
+    /// others without, as with [`absorb`](Self::absorb).
     ///
     /// ```
     /// # use std::sync::Arc;
@@ -341,7 +341,7 @@ impl Counting {
         Absorbing::new(self)
     }
 
-    /// What it has staged and merged, in the paper's terms.
+    /// Returns its stages and merges, in the paper's terms.
     #[must_use]
     pub fn counting_stats(&self) -> CountingStats {
         self.core.counting_stats()

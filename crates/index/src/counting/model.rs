@@ -1,17 +1,18 @@
-//! The advisor of counting tables: how large buffers are for a RAM budget, how many partitions there are, which
-//! discipline suits, and what it costs.
+//! The advisor of counting tables: the size of buffers for a RAM budget, the number of partitions, the discipline that
+//! suits, and its cost.
 //!
-//! With `q` keys of `e` bytes on flash (the key, a byte for its count, at a fill of 92 %) and buffers of `M` keys
-//! when all are full, a buffer has `m = M / q` of its partition's keys:
+//! With `q` keys of `e` bytes on flash (the key, a byte for its count, at a fill of 92 %) and buffers of `M` keys when
+//! all are full, a buffer has `m = M / q` of its partition's keys:
 //!
 //! - **MB** rewrites the data segment for each full buffer: `e / m` bytes are written for each key of a buffer, and a
 //!   query reads a page.
 //! - **MDB** and **MDB-L** with a change segment of a share `c` stage `floor(c / m)` buffers before they merge. Each
-//!   key is written once more, and the data segment is rewritten once for all of them:
-//!   `e + e / (m (floor(c / m) + 1))`. A query reads one page of the change segment for each time its key is there:
-//!   `c / 2` pages on average for a uniform stream.
+//!   key is written once more, and the data segment is rewritten once for all of them: `e + e / (m (floor(c / m) +
+//!   1))`. A query reads one page of the change segment for each time that its key occurs there: `c / 2` pages on
+//!   average for a uniform stream.
 //!
-//! So a change segment pays once it takes at least one buffer, and with more queries than updates none may pay at all.
+//! So a change segment pays off once it takes at least one buffer, and with more queries than updates none may pay off
+//! at all.
 
 use nandex_store::hash::{HashKind, KeyHasher};
 
@@ -31,26 +32,26 @@ const FIXED_RAM_BYTES: u64 = (8 << 17) + 32 * PAGE_BYTES;
 /// Pages of a partition's data segment that the advisor aims at: a merge then takes some milliseconds.
 const PARTITION_PAGES: u64 = 1024;
 
-/// The fewest keys of a partition's buffer, if there are that many: fewer are not worth a merge.
+/// The fewest keys of a partition's buffer, if there are enough: fewer are not worth a merge.
 const BUFFER_ENTRIES_MIN: u64 = 512;
 
-/// I/O chunks in memory for each segment of a merge, and segments of a merge: what was staged, the old data segment,
-/// the new one.
+/// The I/O chunks in memory for each segment of a merge, and the segments of a merge: the staged segments, the old data
+/// segment, and the new one.
 const CHUNKS: u64 = 3;
 const MERGED_SEGMENTS: u64 = 4;
 
-/// The share of the buffers' RAM that I/O chunks may take: one in this many.
+/// The divisor of the buffers' RAM that limits I/O chunks.
 const CHUNKS_SHARE: u64 = 6;
 
 /// Updates for each query above which a change segment is advised.
 const UPDATES_PER_QUERY: f64 = 0.5;
 
 impl Config {
-    /// The configuration with the largest buffers that fit the RAM, for `q` different keys, and for a stream with that
-    /// many updates for each query.
+    /// Returns the configuration with the largest buffers that fit the RAM, for `q` different keys and a stream with
+    /// `updates_per_query` updates for each query.
     ///
     /// # Errors
-    /// [`Error::Config`] for keys that cannot be, and for too little RAM, with the least that is enough.
+    /// [`Error::Config`] for impossible keys, and for too little RAM, with the least that is enough.
     pub fn for_budget(keys: Keys, q: u64, ram_bytes: u64, updates_per_query: f64) -> Result<Self> {
         let wants_change_segment = updates_per_query >= UPDATES_PER_QUERY;
         let staged = fitted(keys, q, ram_bytes, Discipline::MdbL)?;
@@ -60,7 +61,7 @@ impl Config {
         fitted(keys, q, ram_bytes, Discipline::Mb)
     }
 
-    /// The configuration of this discipline with the largest buffers that fit the RAM, whether it suits or not.
+    /// Returns the configuration of this discipline with the largest buffers that fit the RAM, whether or not it suits.
     ///
     /// # Errors
     /// As [`for_budget`](Self::for_budget).
@@ -73,8 +74,8 @@ impl Config {
         fitted(keys, q, ram_bytes, discipline)
     }
 
-    /// The configuration for the requirements of a filter: whole keys, or fingerprints of the width that reaches the
-    /// rate.
+    /// Returns the configuration for the requirements of a filter: whole keys, or fingerprints of the width that
+    /// reaches the rate.
     ///
     /// # Errors
     /// As [`for_budget`](Self::for_budget).
@@ -89,7 +90,7 @@ impl Config {
         (self.blocks() * u64::from(self.block_pages) * PAGE_BYTES) as f64 / self.q as f64
     }
 
-    /// Buffers that the change segment takes between two merges of a partition.
+    /// Returns the number of buffers that the change segment takes between two merges of a partition.
     fn stages(&self) -> u64 {
         let pages_share = u64::from(self.change_permille) * self.q / 1000;
         match self.discipline {
@@ -98,7 +99,7 @@ impl Config {
         }
     }
 
-    /// Bytes written for each different key of a buffer, and read by merges, without the log.
+    /// Returns the bytes written for each different key of a buffer, and the bytes read by merges, without the log.
     fn bytes_per_key(&self) -> (f64, f64) {
         let each = (self.keys.stored_bytes() + 1) as f64 / 0.92;
         let buffers = self.q as f64 / self.buffer_entries as f64;
@@ -108,7 +109,7 @@ impl Config {
         (staged + merged, staged + merged)
     }
 
-    /// What operations cost with `q` keys, each of a buffer's keys changed once.
+    /// Returns the costs of operations with `q` keys, with each of a buffer's keys changed once.
     pub(super) fn operation_costs(&self) -> OperationCosts {
         let (written, read) = self.bytes_per_key();
         let staged = match self.stages() {
@@ -136,7 +137,7 @@ impl Config {
         shape.bytes_max() + staged + self.partitions() * 1500 + self.shared_ram_bytes()
     }
 
-    /// The part of it that structures of a volume share: merges, and what does not depend on the configuration.
+    /// Returns the part of the RAM that structures of a volume share: merges, and the fixed part.
     pub(super) fn shared_ram_bytes(&self) -> u64 {
         let threads = MERGE_THREADS as u64;
         let chunk_bytes = CHUNKS * u64::from(self.io_chunk_pages()) * PAGE_BYTES;
@@ -145,7 +146,7 @@ impl Config {
     }
 }
 
-/// The configuration of a discipline with the largest buffers that fit the RAM.
+/// Returns the configuration of a discipline with the largest buffers that fit the RAM.
 fn fitted(keys: Keys, q: u64, ram_bytes: u64, discipline: Discipline) -> Result<Config> {
     if !(1..=KEYS_MAX).contains(&q) {
         let reason = format!("{q}; a counting table is made for 1 to 2^48 different keys");
@@ -180,7 +181,7 @@ fn fitted(keys: Keys, q: u64, ram_bytes: u64, discipline: Discipline) -> Result<
 }
 
 impl Config {
-    /// The shape of its buffers, whatever the volume's hash function.
+    /// Returns the shape of its buffers, whatever the volume's hash function.
     fn buffer_shape(&self) -> BufferShape {
         let hasher = KeyHasher::new(HashKind::default(), 0);
         let placing = KeyPlacing { keys: self.keys, hasher, partitions: self.partitions() };
@@ -191,7 +192,7 @@ impl Config {
 fn with_buffers(keys: Keys, q: u64, buffer_entries: u64, discipline: Discipline) -> Config {
     let k = (PARTITION_PAGES / u64::from(BLOCK_PAGES)) as u32;
     let base = Config { k, discipline, keys, ..Config::whole(1, q, buffer_entries) };
-    // Of very many keys, partitions of more blocks.
+    // With very many keys, partitions have more blocks.
     let times = base.partitions().div_ceil(8192).max(1) as u32;
     let config = Config { k: k * times, ..base };
     Config { buffer_entries: buffer_entries.max(config.partitions()), ..config }

@@ -7,7 +7,7 @@
 //!   +----+---+---+--------+-- - - --+-- - - --+-- - - - --+
 //! ```
 //!
-//! A code is an amount of 1 to 255 less 1; code 255 says that a long change follows among the long ones: a byte with
+//! A code is an amount of 1 to 255 less 1; code 255 means that a long change follows among the long ones: a byte with
 //! its length and whether it removes, then the amount.
 
 use nandex_store::bytes::{get_u16, get_u32, put_u16, put_u32};
@@ -29,7 +29,7 @@ const LONG: u8 = 255;
 /// The bit of a long change's first byte that says that it removes.
 const REMOVES: u8 = 0x80;
 
-/// Bytes that a change takes in addition to its code.
+/// Returns the bytes that a change takes in addition to its code.
 pub(super) fn long_bytes(change: Change) -> usize {
     match code(change) {
         Some(_) => 0,
@@ -42,7 +42,7 @@ fn code(change: Change) -> Option<u8> {
     code.filter(|_| !change.removes && change.amount > 0)
 }
 
-/// The fewest bytes from which an amount is read back with its sign.
+/// Returns the fewest bytes from which an amount can be decoded with its sign.
 fn amount_bytes(amount: i64) -> usize {
     let bits = 64 - (amount ^ (amount >> 63)).leading_zeros() as usize;
     if amount == 0 { 0 } else { (bits + 1).div_ceil(8) }
@@ -58,7 +58,7 @@ pub(super) struct PageBuilder {
 }
 
 impl PageBuilder {
-    /// Empty, for keys of that many bytes.
+    /// Creates an empty page for keys of `width` bytes.
     pub(super) fn new(width: usize) -> Self {
         Self { width, keys: Vec::new(), codes: Vec::new(), long: Vec::new() }
     }
@@ -88,7 +88,7 @@ impl PageBuilder {
         true
     }
 
-    /// Writes a page's body and begins the next page. `next` is the overflow page that follows, 0 for none.
+    /// Writes a page's body and begins the next page. `next` is the overflow page that follows; 0 for none.
     pub(super) fn write(&mut self, body: &mut [u8], goes_on: bool, next: u32) {
         body.fill(0);
         put_u16(body, 0, self.codes.len() as u16);
@@ -107,9 +107,9 @@ impl PageBuilder {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CountPage<'p> {
     width: usize,
-    /// Are entries that belong here on the page after this one?
+    /// Whether entries that belong on this page continue on the next one.
     pub goes_on: bool,
-    /// The overflow page that is the one after this, 0 for none.
+    /// The overflow page that follows this one; 0 for none.
     pub next: u32,
     keys: &'p [u8],
     codes: &'p [u8],
@@ -117,7 +117,7 @@ pub(crate) struct CountPage<'p> {
 }
 
 impl<'p> CountPage<'p> {
-    /// Finds the parts of a page's body; `None` if it is no such page.
+    /// Parses a page's body; `None` if it is not a valid page.
     pub(crate) fn parse(body: &'p [u8], width: usize) -> Option<Self> {
         let (head, rest) = body.split_at_checked(HEAD_BYTES)?;
         let (count, next) = (usize::from(get_u16(head, 0)), get_u32(head, 4));
@@ -136,14 +136,14 @@ impl<'p> CountPage<'p> {
         &self.keys[at * self.width..][..self.width]
     }
 
-    /// The change of a key, if it is here.
+    /// Returns the change of a key, if it is on this page.
     ///
     /// # Errors
-    /// `Err(())` if its change is no change.
+    /// `Err(())` if the change is invalid.
     pub(super) fn find(&self, key: &[u8]) -> Result<Option<Change>, ()> {
         let at = match <[u8; 8]>::try_from(key) {
             Ok(wanted) => {
-                // A comparison of words, several at a time.
+                // A comparison by words, several at a time.
                 let wanted = u64::from_le_bytes(wanted);
                 let (words, _) = self.keys.as_chunks::<8>();
                 words.iter().position(|word| u64::from_le_bytes(*word) == wanted)
@@ -167,7 +167,7 @@ impl<'p> CountPage<'p> {
         }
     }
 
-    /// Appends all entries; `None` if a change is no change, or bytes are left that should be 0.
+    /// Appends all entries; `None` if a change is invalid, or bytes that should be 0 are not.
     pub(crate) fn read(&self, placing: &KeyPlacing, out: &mut Entries) -> Option<()> {
         let mut long = self.long;
         for at in 0..self.codes.len() {
@@ -178,7 +178,7 @@ impl<'p> CountPage<'p> {
     }
 }
 
-/// Takes the first of the long changes; `None` for bytes that are none.
+/// Takes the first of the long changes; `None` for invalid bytes.
 fn take_long(long: &mut &[u8]) -> Option<Change> {
     let (first, rest) = long.split_first()?;
     let bytes = usize::from(first & !REMOVES);

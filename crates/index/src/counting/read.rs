@@ -1,5 +1,5 @@
 //! The lookup path: a partition's buffers, then a page of each staged segment that its filter does not rule out, then a
-//! page of the data segment. The count is the sum of what they say, from the newest back to a removal.
+//! page of the data segment. The count is the sum over these, from the newest back to a removal.
 
 use std::sync::Arc;
 
@@ -19,19 +19,19 @@ use crate::{Error, Result};
 pub(crate) struct CountProbe {
     key: [u8; KEY_BYTES_MAX],
     place: u64,
-    /// What newer buffers and segments say.
+    /// The combined change of newer buffers and segments.
     newer: Change,
     segments: Arc<PartitionSegments>,
-    /// The segments to be read, a bit for each, the newest first.
+    /// The segments still to read, one bit for each, newest first.
     wanted: u64,
-    /// The page of the segment that is read, counted from its first.
+    /// The page of the segment that is being read, counted from its first.
     page: u64,
-    /// Has this segment said all it knows?
+    /// Whether this segment is fully read.
     is_read: bool,
 }
 
 impl CountProbe {
-    /// The segment that is read.
+    /// Returns the segment that is being read.
     fn segment(&self) -> &Arc<Segment> {
         let number = self.wanted.trailing_zeros() as usize;
         self.segments.newest_first().nth(number).expect("a lookup has a segment to read")
@@ -48,7 +48,7 @@ impl CountProbe {
     }
 }
 
-/// A stored key and where it belongs.
+/// A stored key and its place.
 pub(crate) struct KeyPlace {
     pub key: [u8; KEY_BYTES_MAX],
     pub partition: usize,
@@ -132,7 +132,7 @@ impl PageReads for CountLookup<'_> {
 }
 
 impl Inner {
-    /// The stored bytes of a key, and where they belong. The key has the right width.
+    /// Returns the stored bytes of a key, and their place. The key must have the right width.
     #[inline]
     pub(super) fn locate(&self, key: &[u8]) -> KeyPlace {
         let placing = self.placing();
@@ -151,7 +151,7 @@ impl Inner {
 }
 
 impl State {
-    /// What the buffers say of a key.
+    /// Returns the change of a key in the buffers.
     pub(super) fn buffered(&self, place: u64, key: &[u8]) -> Result<Change> {
         let mut newer = Change::default();
         for buffer in self.buffers()? {
@@ -172,8 +172,8 @@ impl<'t> CountStream<'t> {
         Self(KeyStream::new(&core.lookups, CountLookup(core)))
     }
 
-    /// Starts a query; `token` comes back with the sum. Waits for one read when the limit of reads is in flight, never
-    /// for all of them. Sums wait in RAM until they are taken.
+    /// Starts a query; `token` is returned with the sum. Waits for one read when the limit of reads in flight is
+    /// reached, never for all of them. Sums wait in RAM until they are taken.
     ///
     /// # Errors
     /// A key of the wrong width; a failed read or a damaged page of any query in progress. That query then has no
@@ -182,7 +182,7 @@ impl<'t> CountStream<'t> {
         self.0.push(key, token)
     }
 
-    /// A token with its sum, if there is one now.
+    /// Returns a token with its sum, if one is ready.
     ///
     /// # Errors
     /// As [`push`](Self::push).
@@ -190,7 +190,7 @@ impl<'t> CountStream<'t> {
         self.0.poll()
     }
 
-    /// A token with its sum. Waits for one while any query is in progress, and returns nothing when there is none.
+    /// Returns the next token with its sum, waiting while any query is in progress; `None` if there is none.
     ///
     /// # Errors
     /// As [`push`](Self::push).
@@ -198,7 +198,7 @@ impl<'t> CountStream<'t> {
         self.0.pull()
     }
 
-    /// Queries whose sums were not taken yet.
+    /// The number of queries whose sums have not been taken yet.
     #[must_use]
     pub fn pending(&self) -> usize {
         self.0.pending()
@@ -211,7 +211,7 @@ impl std::fmt::Debug for CountStream<'_> {
     }
 }
 
-/// A count as users see it: never below 0, unless more was subtracted than was added.
+/// Returns a count as a caller sees it: never below 0, even if more was subtracted than was added.
 pub(super) fn clamped(sum: i64) -> u64 {
     u64::try_from(sum).unwrap_or_default()
 }

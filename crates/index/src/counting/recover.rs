@@ -1,4 +1,4 @@
-//! From flash back to memory: the segments of each partition; snapshots and the log are the write path's.
+//! Recovery of the segments of each partition; the write path restores snapshots and the log.
 
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex};
@@ -22,12 +22,12 @@ use crate::write::{
 };
 use crate::{OpenOptions, Result};
 
-/// The configuration of a table that is in a volume.
+/// Returns the configuration of a table in a volume.
 pub(super) fn config_of(structure: &Structure) -> Result<Config> {
     Config::decode(&mut Reader::new(&structure.config, "counting configuration", PageId(0)))
 }
 
-/// Opens a table: a list of steps. Reads what is staged once, to build its filters.
+/// Opens a table: a list of steps. Reads the staged segments once, to build their filters.
 pub(super) fn open(
     volume: &Volume,
     structure: &Structure,
@@ -85,7 +85,7 @@ pub(super) fn open(
     Ok(handle)
 }
 
-/// The same segment with a filter of what it has.
+/// Returns the same segment with a filter of its entries.
 fn with_filter(segments: &Segments, segment: &Arc<Segment>) -> Result<Segment> {
     let mut filter = SegmentFilter::new(segment.content.entries);
     let mut batch = Entries::new(segments.placing.width());
@@ -98,7 +98,7 @@ fn with_filter(segments: &Segments, segment: &Arc<Segment>) -> Result<Segment> {
     Ok(Segment { place, shape, content, filter: Some(filter) })
 }
 
-/// The segments of each partition, from the checkpoint.
+/// Restores the segments of each partition from the checkpoint.
 pub(super) fn restore(
     structure: &Structure,
     config: &Config,

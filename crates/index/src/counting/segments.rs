@@ -1,4 +1,4 @@
-//! What a partition has on flash at one moment: its data segment, and what was staged since it was written.
+//! The segments of a partition at one moment: its data segment, and those staged since it was written.
 
 use std::sync::Arc;
 
@@ -10,22 +10,22 @@ use super::segment::Segment;
 use crate::Result;
 use crate::write::OnFlash;
 
-/// Staged segments that a partition may have at most: a lookup keeps a bit for each.
+/// The most staged segments of a partition: a lookup uses a bit for each.
 pub(super) const STAGED_MAX: usize = 60;
 
 /// The segments of a partition at one moment.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct PartitionSegments {
-    /// The paper's H_D.
+    /// The data segment, the paper's H_D.
     pub data: Option<Arc<Segment>>,
-    /// The partition's share of S_E, the oldest first.
+    /// The partition's share of S_E, oldest first.
     pub staged: Vec<Arc<Segment>>,
-    /// Subtractions and removals in the buffers that it has taken since it was opened.
+    /// The number of subtractions and removals in the buffers that it has taken since it was opened.
     pub deletes: u64,
 }
 
 impl PartitionSegments {
-    /// All, the newest first.
+    /// Returns all segments, newest first.
     pub(super) fn newest_first(&self) -> impl Iterator<Item = &Arc<Segment>> {
         self.staged.iter().rev().chain(&self.data)
     }
@@ -34,12 +34,12 @@ impl PartitionSegments {
         self.newest_first().map(|segment| segment.extent())
     }
 
-    /// Entries, each once per segment that has it.
+    /// Returns the number of entries, each once per segment that has it.
     pub(super) fn entries(&self) -> u64 {
         self.newest_first().map(|segment| segment.content.entries).sum()
     }
 
-    /// Pages of the change segment that it takes.
+    /// Returns the pages of the change segment that it takes.
     pub(super) fn staged_pages(&self) -> u64 {
         self.staged.iter().map(|segment| segment.pages()).sum()
     }
@@ -55,10 +55,10 @@ impl PartitionSegments {
         self.data.iter().chain(&self.staged).for_each(|segment| segment.encode(out));
     }
 
-    /// Reads what a checkpoint keeps of a partition, from bytes that may be anything.
+    /// Decodes the segments of a partition in a checkpoint from untrusted bytes.
     ///
     /// # Errors
-    /// Corruption, told by the reader.
+    /// Corruption, reported by the reader.
     pub(super) fn decode(structure: StructureId, reader: &mut Reader<'_>) -> Result<Self> {
         let has_data = match reader.u8()? {
             0 => false,

@@ -1,4 +1,4 @@
-//! Snapshots of a partition's buffer: segments of their own, which lookups do not read.
+//! Snapshots of a partition's buffer: separate segments, which lookups do not read.
 
 use std::sync::Arc;
 
@@ -46,7 +46,7 @@ impl SnapshotStore<SumBuffer> for SegmentSnapshots {
 
     fn load(&self, _partition: usize, from: &Saved, buffer: &mut SumBuffer) -> Result<()> {
         let Some(segment) = from else { return Ok(()) };
-        // No more than its pages can hold, whatever it says.
+        // At most what its pages can hold, whatever its header says.
         let page_entries = (PAGE_BYTES / (self.0.placing.width() + 1)) as u64;
         let entries = segment.content.entries.min(segment.pages() * page_entries);
         buffer.load(&mut self.0.reader(segment)?, entries)
@@ -86,10 +86,10 @@ impl SnapshotStore<SumBuffer> for SegmentSnapshots {
     }
 }
 
-/// Reads where a snapshot is from bytes that may be anything.
+/// Reads the location of a snapshot from untrusted bytes.
 ///
 /// # Errors
-/// Corruption, told by the reader.
+/// Corruption, reported by the reader.
 pub(super) fn decode_saved(
     structure: StructureId,
     reader: &mut Reader<'_>,

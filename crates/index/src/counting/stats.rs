@@ -1,4 +1,4 @@
-//! The figures: counted where they arise, added up on request.
+//! Statistics, counted where events happen and added up on request.
 
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
@@ -11,20 +11,20 @@ use super::{Inner, State};
 use crate::api::{FilterStats, LevelStats};
 use crate::write::Usage;
 
-/// What the table counts in addition to the write path.
+/// The table's counters in addition to the write path's.
 #[derive(Debug, Default)]
 pub(super) struct CountingCounters {
-    /// Pages of the change segment that are taken, and of all data segments.
+    /// The used pages of the change segment, and the pages of all data segments.
     pub staged_pages: AtomicU64,
     pub data_pages: AtomicU64,
     pub merge_bytes_read: AtomicU64,
-    /// Buffers that were staged, and merges: the paper's operations.
+    /// The buffers that were staged, and the merges: the paper's operations.
     pub stages: AtomicU64,
     pub merges: AtomicU64,
 }
 
 impl CountingCounters {
-    /// Notes that a partition has other segments now.
+    /// Notes that the segments of a partition were replaced.
     pub(super) fn replaced(&self, before: &PartitionSegments, after: &PartitionSegments) {
         let note = |counter: &AtomicU64, before: u64, after: u64| {
             counter.fetch_add(after.wrapping_sub(before), Relaxed);
@@ -34,7 +34,7 @@ impl CountingCounters {
     }
 }
 
-/// What a counting table has done since it was opened, in the paper's terms.
+/// The stages and merges of a counting table since it was opened, in the paper's terms.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub struct CountingStats {
@@ -42,7 +42,7 @@ pub struct CountingStats {
     pub stages: u64,
     /// Merges of a partition with its data segment.
     pub merges: u64,
-    /// Pages of the change segment that are taken now.
+    /// Pages of the change segment in use now.
     pub staged_pages: u64,
     /// Pages of all data segments now.
     pub data_pages: u64,
@@ -90,8 +90,8 @@ impl Inner {
         totals
     }
 
-    /// RAM and flash of the table without buffers: the filters of staged segments, and for each thread the I/O chunks
-    /// of a merge and the sorted content of a buffer.
+    /// Returns the RAM and flash of the table without buffers: the filters of staged segments, and for each thread the
+    /// I/O chunks of a merge and the sorted contents of a buffer.
     pub(super) fn own_usage(&self) -> Usage {
         let totals = self.totals();
         let merges = self.options.flush_threads.max(1) as u64;

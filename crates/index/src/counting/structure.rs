@@ -21,7 +21,7 @@ use crate::structure::filter::{CounterStructure, FilterStructure};
 use crate::write::Handle;
 use crate::{OpenOptions, Result};
 
-/// What the counting table adds to the write path: segments for each partition.
+/// The counting table's layout: segments for each partition.
 #[derive(Debug)]
 pub struct CountingLayout {
     pub(super) config: Config,
@@ -66,7 +66,7 @@ impl Structure for CountingLayout {
         Ok(())
     }
 
-    /// A filter takes keys of any width.
+    /// A configuration with fingerprints, since a filter takes keys of any width.
     fn tiny() -> Config {
         Config { keys: Keys::Fingerprints(8), ..Config::tiny() }
     }

@@ -21,7 +21,7 @@ pub(super) const TESTS: FilterTests = FilterTests { variants: 24, config };
 
 const DISCIPLINES: [Discipline; 3] = [Discipline::MdbL, Discipline::Mb, Discipline::Mdb];
 
-/// What is stored.
+/// The stored forms of keys.
 const KEYS: [Keys; 4] =
     [Keys::Whole(8), Keys::Fingerprints(7), Keys::Whole(8), Keys::Fingerprints(2)];
 

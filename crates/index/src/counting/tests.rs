@@ -1,4 +1,4 @@
-//! What can only be seen from inside: when buffers are staged and merged, what queries cost, and removals.
+//! Tests of the internals: when buffers are staged and merged, the cost of queries, and removals.
 
 mod absorbing;
 
@@ -62,7 +62,7 @@ fn disciplines() -> impl Iterator<Item = Config> {
     all.into_iter().map(|discipline| Config { discipline, change_permille: 500, ..Config::tiny() })
 }
 
-/// Additions, subtractions and removals in a random order, over buffers, staged and data segments and openings.
+/// Additions, subtractions and removals in random order, over buffers, staged and data segments and openings.
 #[test]
 fn every_discipline_counts_as_a_map_does() {
     for config in disciplines().flat_map(|it| [it, Config { keys: Keys::Fingerprints(8), ..it }]) {
@@ -153,7 +153,7 @@ fn a_query_reads_one_page_and_one_of_the_change_segment_where_its_key_is() {
 
 #[test]
 fn keys_of_one_page_go_on_the_next_ones_and_to_the_overflow_region() {
-    // All keys of a crafted hash belong on one page of many.
+    // All keys of a crafted hash belong on one of many pages.
     let config = Config { keys: Keys::Whole(16), block_pages: 4, ..Config::tiny() };
     let device = Arc::new(MemoryDevice::new());
     let options = VolumeOptions {
@@ -186,7 +186,7 @@ fn bad_keys_and_amounts_are_refused_and_nothing_is_lost() {
     assert!(matches!(table.add_many(&many).unwrap_err(), Error::CountRange { .. }));
     assert!(matches!(table.add(&key(4), i64::MIN).unwrap_err(), Error::CountRange { .. }));
     assert_eq!(table.sum(&key(1)).unwrap(), i64::MAX);
-    // A removal of what was never added, and a subtraction of it, are remembered as what they are.
+    // A removal of a key that was never added, and a subtraction from it, are stored as such.
     table.remove(&key(9)).unwrap();
     table.add(&key(8), -5).unwrap();
     assert_eq!((table.sum(&key(9)).unwrap(), table.sum(&key(8)).unwrap()), (0, -5));
@@ -196,7 +196,7 @@ fn bad_keys_and_amounts_are_refused_and_nothing_is_lost() {
     assert_eq!(table.count(&key(8)).unwrap(), 1);
 }
 
-/// What a failed batch has added before it failed is logged like everything else.
+/// Additions of a failed batch before the failure are logged like all others.
 #[test]
 fn what_a_batch_added_before_it_was_refused_outlives_a_crash() {
     let device = Arc::new(MemoryDevice::new());
@@ -246,7 +246,7 @@ fn a_table_grows_past_the_keys_it_was_made_for() {
 
 #[test]
 fn while_a_checkpoint_captures_no_buffer_is_staged_or_merged() {
-    // It would be on flash by the segments, and in the log by the buffers: counted twice after a crash.
+    // Otherwise it would be on flash in the segments, and in the log in the buffers: counted twice after a crash.
     let (_device, _volume, table) = table(Config::tiny());
     let core = &table.core;
     assert!(capture_holds(core, &core.layout.maps), "a merge could have changed them");
@@ -282,7 +282,7 @@ fn a_stream_says_what_a_batch_says_and_reads_as_much() {
     }
 }
 
-/// One key is changed without the lists that a batch makes; the log, the flushes and all bytes are those of a batch of
+/// One key is changed without the lists that a batch builds; the log, the flushes and all bytes are those of a batch of
 /// one.
 #[test]
 fn a_key_alone_does_on_the_device_what_a_batch_of_one_does() {

@@ -1,12 +1,12 @@
-//! The most frequent of keys that come one after another.
+//! The most frequent of a sequence of keys.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// A key with its count, in ascending order of the count; of equal counts, the smaller key is the greater.
+/// A key with its count, in ascending order of the count; among equal counts, the smaller key is greater.
 type Counted = (i64, Reverse<Vec<u8>>);
 
-/// Keeps the `count` keys with the greatest counts of those that it is offered, in RAM.
+/// Keeps, in RAM, the `count` keys with the greatest counts among those that it is offered.
 ///
 /// ```
 /// let mut top = nandex::counting::TopKeys::new(2);
@@ -18,18 +18,18 @@ type Counted = (i64, Reverse<Vec<u8>>);
 #[derive(Debug)]
 pub struct TopKeys {
     count: usize,
-    /// The least of them is on top.
+    /// The smallest of the kept keys is on top.
     kept: BinaryHeap<Reverse<Counted>>,
 }
 
 impl TopKeys {
-    /// None yet.
+    /// Creates an empty collection.
     #[must_use]
     pub const fn new(count: usize) -> Self {
         Self { count, kept: BinaryHeap::new() }
     }
 
-    /// Takes a key that was not offered before, if its sum is above 0 and among the greatest so far.
+    /// Adds a key that was not offered before, if its sum is above 0 and among the greatest so far.
     pub fn offer(&mut self, key: &[u8], sum: i64) {
         let least = self.kept.peek().map_or(0, |Reverse((least, _))| *least);
         if sum <= 0 || self.kept.len() == self.count && sum < least {
@@ -41,7 +41,7 @@ impl TopKeys {
         }
     }
 
-    /// The keys and their counts, the greatest first, of equal counts the smaller key first.
+    /// Returns the keys and their counts, greatest first; among equal counts the smaller key first.
     #[must_use]
     pub fn into_sorted(self) -> Vec<(Vec<u8>, u64)> {
         let sorted = self.kept.into_sorted_vec().into_iter();

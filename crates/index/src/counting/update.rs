@@ -1,4 +1,4 @@
-//! Changes of keys: each becomes a change of its stored bytes, and enters the write path.
+//! Changes of keys: each is turned into a change of the stored bytes, and enters the write path.
 
 use super::buffer::KeyChange;
 use super::change::Change;
@@ -15,7 +15,8 @@ impl Inner {
         mut changes: impl Iterator<Item = (&'k [u8], Change)>,
     ) -> Result<()> {
         let width = self.placing().width();
-        // As long as the batch from the start: a key and its place take 64 bytes, and growing would copy them.
+        // The vector is as long as the batch from the start: a key and its place take 64 bytes, and growing would copy
+        // them.
         let most = changes.size_hint().0.min(BATCH);
         let mut located: Vec<(KeyPlace, Change)> = Vec::with_capacity(most);
         let mut records = Vec::new();
@@ -45,7 +46,7 @@ impl Inner {
         self.acknowledge()
     }
 
-    /// Where a key that changes belongs. Refuses a key of another width, and an amount that no sum can have.
+    /// Returns the place of a key that changes. Fails for a key of another width, and an amount that no sum can have.
     fn locate_changed(&self, key: &[u8], change: Change) -> Result<KeyPlace> {
         self.placing().check(key)?;
         if change.amount == i64::MIN {
@@ -54,7 +55,7 @@ impl Inner {
         Ok(self.locate(key))
     }
 
-    /// Refuses a table whose buffers the log cannot cover.
+    /// Fails for a table whose buffers the log cannot cover.
     pub(super) fn check_log(volume: &nandex_store::Volume, config: &Config) -> Result<()> {
         let (short, _) = record_bytes(config.keys.stored_bytes());
         let bytes = config.buffer_entries.saturating_mul(short as u64);

@@ -1,35 +1,34 @@
 //! Fields of up to 64 bits in a list of words, and moving many of them at once.
 //!
-//! A list has a word more than its fields take, so that a field is read from two words without asking where it
-//! ends.
+//! A list has one more word than its fields take, so that a field is read from two words without a check for the end.
 
-/// Words of a list with that many bits.
+/// Returns the words of a list with `bits` bits.
 pub(super) const fn words(bits: usize) -> usize {
     bits.div_ceil(64) + 1
 }
 
-/// The field of `width` bits, 1 to 64, from bit `at` on.
+/// Returns the field of `width` bits, 1 to 64, from bit `at` on.
 #[inline(always)]
 pub(super) fn get(words: &[u64], at: usize, width: u32) -> u64 {
     let (word, shift) = (at / 64, at % 64);
     let low = words[word] >> shift;
-    // Nothing of the next word if the field begins at bit 0.
+    // No bits of the next word if the field begins at bit 0.
     let high = (words[word + 1] << 1) << (63 - shift);
     (low | high) & (u64::MAX >> (64 - width))
 }
 
-/// Writes a field of `width` bits, 1 to 64. The value has no more.
+/// Writes a field of `width` bits, 1 to 64. The value must fit.
 #[inline(always)]
 pub(super) fn set(words: &mut [u64], at: usize, width: u32, value: u64) {
     let mask = u64::MAX >> (64 - width);
     let (word, shift) = (at / 64, at % 64);
     words[word] = words[word] & !(mask << shift) | value << shift;
-    // What did not fit; mostly nothing.
+    // The bits that did not fit; usually none.
     let rest = 63 - shift;
     words[word + 1] = words[word + 1] & !((mask >> 1) >> rest) | (value >> 1) >> rest;
 }
 
-/// Moves the `count` bits before bit `from` up, to those before bit `to`. The places may overlap.
+/// Moves the `count` bits before bit `from` up, to those before bit `to`. The ranges may overlap.
 #[inline]
 pub(super) fn move_up(words: &mut [u64], from: usize, to: usize, count: usize) {
     debug_assert!(from < to && count <= from, "bits move up");
@@ -40,14 +39,15 @@ pub(super) fn move_up(words: &mut [u64], from: usize, to: usize, count: usize) {
     }
 }
 
-/// Words that are moved at once: all are read before one is written, so a processor does it with wide registers.
+/// The number of words that are moved at once: all are read before one is written, so that the processor can use wide
+/// registers.
 const WIDE: usize = 4;
 
-/// The most bits below their new place that [`move_up_and_below`] overwrites.
+/// The most bits below their new position that [`move_up_and_below`] overwrites.
 const OVERWRITTEN_MAX: usize = (WIDE + 1) * 64;
 
-/// As [`move_up`], and overwrites up to [`OVERWRITTEN_MAX`] bits below the new place: it moves whole words, and asks
-/// nowhere how many bits are left.
+/// Does the same as [`move_up`], and overwrites up to [`OVERWRITTEN_MAX`] bits below the new position: it moves whole
+/// words, and never checks how many bits are left.
 #[inline(always)]
 fn move_up_and_below(words: &mut [u64], from: usize, to: usize, count: usize) {
     // The bits of the highest word below the end; those above it stay.
@@ -70,7 +70,7 @@ fn move_up_and_below(words: &mut [u64], from: usize, to: usize, count: usize) {
     }
 }
 
-/// As [`move_up`].
+/// Does the same as [`move_up`], exactly.
 fn move_up_exactly(words: &mut [u64], from: usize, to: usize, count: usize) {
     let (mut from, mut to, mut left) = (from, to, count);
     while left > 0 {

@@ -1,4 +1,4 @@
-//! The fingerprints of a buffer that are not recent: packed by bucket, in no order within one.
+//! The fingerprints of a buffer that are not recent: packed by bucket, unordered within a bucket.
 //!
 //! ```text
 //!   fingerprint    first bits: its bucket | remainder
@@ -7,8 +7,8 @@
 //!   slots    | r c . r c . r c | r c | r c . r c | ..     remainders, each with its count
 //! ```
 //!
-//! An order within buckets is not needed before the buffer is merged, and without one, recent updates are taken in by
-//! one pass that moves slots up to make space at the ends of buckets, and compares nothing.
+//! Buckets need no order before the buffer is merged. Without an order, recent updates are added in one pass that moves
+//! slots up to make space at the ends of buckets, and compares nothing.
 
 use std::ops::Range;
 
@@ -19,28 +19,28 @@ use super::recent::Recent;
 use super::shape::{BufferShape, GROUP};
 use crate::quotient::Outliers;
 
-/// Slots of a bucket, at most; more fingerprints of it are outliers.
+/// The most slots of a bucket; further fingerprints of it are outliers.
 const BUCKET_MAX: usize = u8::MAX as usize;
 
 /// Packed fingerprints.
 #[derive(Clone, Debug)]
 pub(super) struct Buckets {
     shape: BufferShape,
-    /// Bits of a slot's count: none while each says 1, one for a sign, or those of a number.
+    /// The bits of a slot's count: none while each count is 1, one for a sign, or those of a number.
     code_bits: u32,
     /// Slots of each bucket.
     sizes: Vec<u8>,
-    /// The slot with which each group of buckets begins.
+    /// The first slot of each group of buckets.
     starts: Vec<usize>,
     slots: usize,
     words: Vec<u64>,
-    /// What is not in slots.
+    /// The fingerprints that are not in slots.
     pub outliers: Outliers,
 }
 
-/// How far a pass over the slots has come, from the last ones to the first.
+/// The progress of a pass over the slots, from the last ones to the first.
 struct Moving {
-    /// Slots from here on were moved, to this place.
+    /// Slots from here on were moved, to `to`.
     from: usize,
     to: usize,
 }
@@ -64,7 +64,7 @@ impl Buckets {
         self.slots
     }
 
-    /// RAM that it takes for `more` slots at once, in bytes.
+    /// The RAM that it takes for `more` slots at once, in bytes.
     pub fn growth_bytes(&self, more: usize) -> u64 {
         let needed = bits::words((self.slots + more) * self.slot_bits() as usize);
         let least = if self.sizes.is_empty() { self.shape.buckets } else { 0 };
@@ -95,12 +95,12 @@ impl Buckets {
         bits::set(&mut self.words, index * width as usize, width, slot);
     }
 
-    /// A slot as a code: its remainder and its count.
+    /// Returns a slot as a code: its remainder and its count.
     fn code(&self, slot: u64) -> u64 {
         slot << (self.shape.count_bits - self.code_bits)
     }
 
-    /// The bits of a slot for a recent update's code.
+    /// Returns the bits of a slot for a recent update's code.
     fn slot_of(&self, code: u64) -> u64 {
         code >> (self.shape.count_bits - self.code_bits) & (u64::MAX >> (64 - self.slot_bits()))
     }
@@ -112,7 +112,7 @@ impl Buckets {
         start..start + usize::from(self.sizes[bucket])
     }
 
-    /// What it adds to a fingerprint's count.
+    /// Returns the amount that it adds to a fingerprint's count.
     pub fn count(&self, fingerprint: u64) -> i64 {
         let remainder = fingerprint & ((1 << self.shape.remainder_bits) - 1);
         let slots = self.slots_of(self.bucket_of(fingerprint)).map(|index| self.slot(index));
@@ -121,14 +121,14 @@ impl Buckets {
         sum + self.outliers.get(fingerprint)
     }
 
-    /// Prefetches what says where a fingerprint's slots are.
+    /// Prefetches the location of a fingerprint's slots.
     pub fn prefetch(&self, fingerprint: u64) {
         if let Some(size) = self.sizes.get(self.bucket_of(fingerprint)) {
             prefetch(size);
         }
     }
 
-    /// Takes recent updates in, in one pass over the slots.
+    /// Adds recent updates in one pass over the slots.
     pub fn take(&mut self, recent: &mut Recent) {
         if self.sizes.is_empty() {
             self.sizes = vec![0; self.shape.buckets];
@@ -159,7 +159,7 @@ impl Buckets {
         self.code_bits = 1;
     }
 
-    /// Adds recent updates to the slots of their fingerprints. Those that have none remain, each once.
+    /// Adds recent updates to the slots of their fingerprints. Those without a slot remain, each once.
     fn add_to_slots(&mut self, recent: &mut Recent) {
         let mut codes = Vec::new();
         let mut start = 0;
@@ -211,7 +211,7 @@ impl Buckets {
         }
     }
 
-    /// The buckets of a list; `start` is the first slot of its first one.
+    /// Returns the buckets of a list; `start` is the first slot of its first one.
     fn list_buckets(&self, list: usize, start: usize) -> ListBuckets {
         let numbers = self.list_numbers(list);
         let mut starts = Vec::with_capacity(numbers.len() + 1);
@@ -230,8 +230,7 @@ impl Buckets {
         list << bits..((list + 1) << bits).min(self.shape.buckets)
     }
 
-    /// The slots that recent updates add to each bucket. Those that find a bucket with all the slots that it may have
-    /// become outliers.
+    /// Returns the slots that recent updates add to each bucket. Updates whose bucket is full become outliers.
     fn added(&mut self, recent: &mut Recent) -> Vec<u8> {
         let mut added = vec![0; self.sizes.len()];
         let mut codes = Vec::new();
@@ -290,7 +289,7 @@ impl Buckets {
         }
     }
 
-    /// Makes space for more slots.
+    /// Makes space for `more` slots.
     fn reserve(&mut self, more: usize) {
         let needed = bits::words((self.slots + more) * self.slot_bits() as usize);
         if needed > self.words.capacity() {
@@ -323,7 +322,7 @@ fn sum(sizes: &[u8]) -> usize {
     sizes.iter().map(|size| usize::from(*size)).sum()
 }
 
-/// Sorts the updates of a list by bucket; `added` has how many each bucket has.
+/// Sorts the updates of a list by bucket; `added` has the number for each bucket.
 fn by_bucket(shape: &BufferShape, codes: &[u64], added: &[u8], sorted: &mut Vec<u64>) {
     let mut places = Vec::with_capacity(added.len());
     let mut place = 0u32;

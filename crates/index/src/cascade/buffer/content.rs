@@ -1,4 +1,4 @@
-//! What a buffer holds: recent updates, and buckets that take them in when there are enough.
+//! The contents of a buffer: recent updates, and buckets that absorb them when there are enough.
 
 use nandex_store::run::{Entry, Source, count_bytes};
 
@@ -9,13 +9,13 @@ use super::shape::BufferShape;
 use crate::Result;
 use crate::quotient::Counts;
 
-/// Fingerprints and what is added to their counts.
+/// Fingerprints and the amounts added to their counts.
 #[derive(Clone, Debug)]
 pub(crate) struct Content {
     shape: BufferShape,
     recent: Recent,
     buckets: Buckets,
-    /// Updates below zero since all was last put in order.
+    /// Updates below zero since everything was last put in order.
     removals: u64,
 }
 
@@ -24,7 +24,8 @@ impl Content {
         Self { shape, recent: Recent::new(shape), buckets: Buckets::new(shape), removals: 0 }
     }
 
-    /// Places that its fingerprints take. Once it is settled, a fingerprint takes one where counts are kept.
+    /// The places that its fingerprints take. After [`settle`](Self::settle), a fingerprint takes one place if counts
+    /// are stored.
     pub(super) fn entries(&self) -> u64 {
         (self.recent.len() + self.buckets.slots()) as u64
     }
@@ -41,26 +42,26 @@ impl Content {
         self.buckets.prefetch(fingerprint);
     }
 
-    /// Updates that are not in buckets.
+    /// The number of updates that are not in buckets.
     pub(super) fn recent(&self) -> usize {
         self.recent.len()
     }
 
-    /// More RAM that it takes to settle, in bytes.
+    /// The additional RAM that [`settle`](Self::settle) takes, in bytes.
     pub(super) fn settle_bytes(&self) -> u64 {
         self.buckets.growth_bytes(self.recent.len())
     }
 
-    /// Takes recent updates into buckets.
+    /// Moves recent updates into buckets.
     pub(super) fn settle(&mut self) {
         self.buckets.take(&mut self.recent);
         self.recent.clear();
     }
 
-    /// Adds updates up to the first before which it must settle, and returns how many.
+    /// Adds updates up to the first before which it must [`settle`](Self::settle), and returns how many.
     ///
     /// # Errors
-    /// As [`add`](Self::add), of the first one; before a later one that cannot be added it ends.
+    /// As [`add`](Self::add), for the first one; before a later one that cannot be added it stops.
     pub(super) fn add_some(&mut self, updates: &[Entry]) -> Result<usize> {
         for (done, update) in updates.iter().enumerate() {
             match self.add(update) {
@@ -72,10 +73,10 @@ impl Content {
         Ok(updates.len())
     }
 
-    /// Adds to a count. Returns false, and changes nothing, if it must settle first.
+    /// Adds to a count. Returns false, and changes nothing, if it must [`settle`](Self::settle) first.
     ///
     /// # Errors
-    /// [`Error::CountRange`](crate::Error::CountRange) past 63 bits; nothing changed then.
+    /// [`Error::CountRange`](crate::Error::CountRange) past 63 bits; then nothing has changed.
     #[inline]
     pub(super) fn add(&mut self, update: &Entry) -> Result<bool> {
         let Entry { fingerprint, count } = *update;
@@ -87,11 +88,11 @@ impl Content {
         self.add_slowly(fingerprint, count)
     }
 
-    /// Adds a large amount, or to a count that may be large, or to a list that is full.
+    /// Adds a large amount, or adds to a count that may be large, or to a list that is full.
     #[cold]
     fn add_slowly(&mut self, fingerprint: u64, amount: i64) -> Result<bool> {
         let outlier = self.buckets.outliers.get(fingerprint);
-        // Whatever is not an outlier is small.
+        // A count that is not an outlier is small.
         if outlier.unsigned_abs().max(amount.unsigned_abs()) > u64::from(u32::MAX) {
             Counts::Signed.sum(self.count(fingerprint), amount)?;
         }
@@ -113,7 +114,7 @@ impl Content {
         Ok(true)
     }
 
-    /// Adds a recent update, if need be after those of its list are added up.
+    /// Adds a recent update, after adding up those of its list if necessary.
     fn push(&mut self, fingerprint: u64, count: i64) -> bool {
         if self.recent.push(fingerprint, count) {
             return true;
@@ -123,14 +124,15 @@ impl Content {
             && self.recent.push(fingerprint, count)
     }
 
-    /// Did more than an eighth of the updates remove something, so that putting all in order is likely to make space?
+    /// Returns whether more than an eighth of the updates removed something, so that putting everything in order is
+    /// likely to make space.
     pub(super) fn may_cancel(&self) -> bool {
         self.removals > self.entries() / 8
     }
 
-    /// Puts all in order, so that each fingerprint takes as few places as it can.
+    /// Puts everything in order, so that each fingerprint takes as few places as possible.
     ///
-    /// Cost: reads and writes everything once, and takes the RAM of the result meanwhile.
+    /// Cost: reads and writes everything once, and temporarily takes the RAM of the result.
     pub(super) fn put_in_order(&mut self) {
         let mut content = Self::new(self.shape);
         let (mut source, mut batch) = (self.source(), Vec::new());
@@ -142,7 +144,7 @@ impl Content {
         *self = Self { removals: 0, ..content };
     }
 
-    /// Adds all of these.
+    /// Adds all of these entries.
     pub(super) fn load(&mut self, entries: &[Entry]) {
         for entry in entries {
             while !self.add(entry).expect("what was in a buffer fits one") {
@@ -151,7 +153,7 @@ impl Content {
         }
     }
 
-    /// Its content in ascending order.
+    /// Returns its contents in ascending order.
     pub(in crate::cascade) fn source(&self) -> InOrder<'_> {
         InOrder {
             content: self,
@@ -163,7 +165,7 @@ impl Content {
         }
     }
 
-    /// The entries and the bytes of counts of a run of its content. Reads all of it.
+    /// Returns the number of entries and the bytes of counts of a run of its contents. Reads all of it.
     pub(in crate::cascade) fn size(&self) -> RunSize {
         let (mut size, mut source, mut batch) = (RunSize::default(), self.source(), Vec::new());
         while source.fill(&mut batch) {
@@ -175,14 +177,14 @@ impl Content {
     }
 }
 
-/// Entries that come at once, about.
+/// The approximate number of entries in a batch.
 const BATCH: usize = 2048;
 
-/// The content of a buffer in ascending order: sorts one bucket at a time.
+/// The contents of a buffer in ascending order: sorts one bucket at a time.
 pub(in crate::cascade) struct InOrder<'c> {
     content: &'c Content,
     recent: Vec<Entry>,
-    /// Recent updates that were taken, and the bucket and the slot that come next.
+    /// The number of recent updates that were taken, and the next bucket and slot.
     taken: usize,
     bucket: usize,
     slot: usize,

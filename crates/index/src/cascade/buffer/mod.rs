@@ -1,9 +1,9 @@
 //! The write buffer: fingerprints in RAM until they are merged with a part's levels.
 //!
-//! The deck's buffer is a quotient filter, whose inserts move slots and miss caches. This one is made for inserts:
-//! an update goes into short lists that stay in a processor's nearest caches ([`Recent`](recent::Recent)), and
-//! several thousand of them at a time are taken into packed buckets in one pass ([`Buckets`](buckets::Buckets)). It
-//! takes RAM as it fills up, so parts whose buffers were just merged leave theirs to the others.
+//! The deck's buffer is a quotient filter, whose inserts move slots and miss caches. This one is designed for inserts:
+//! an update goes into short lists that stay in a processor's nearest caches ([`Recent`](recent::Recent)), and several
+//! thousand of them at a time are moved into packed buckets in one pass ([`Buckets`](buckets::Buckets)). It takes RAM
+//! as it fills up, so parts whose buffers were just merged leave theirs to the others.
 //!
 //! ```text
 //!   insert, delete       recent                        buckets
@@ -38,12 +38,12 @@ pub(crate) use shape::BufferShape;
 pub(crate) struct FingerprintBuffer {
     ram: Arc<BufferRam<BufferShape>>,
     content: Content,
-    /// What was last noted in `ram`: bytes and entries.
+    /// The bytes and entries that were last noted in `ram`.
     noted: (u64, u64),
     entries_max: u64,
-    /// Deletes it has taken.
+    /// The number of deletes that it has accepted.
     pub deletes: u64,
-    /// May there be tombstones in it?
+    /// Whether it may contain tombstones.
     pub has_tombstones: bool,
 }
 
@@ -81,13 +81,13 @@ impl FingerprintBuffer {
         Ok(done)
     }
 
-    /// Is there space for another update, made if need be? A replay puts back what the buffer took until its boundary,
-    /// whatever it has settled and put in order since.
+    /// Returns whether there is space for another update, after making some if necessary. A replay puts back the
+    /// buffer's updates up to its boundary, whatever it has settled and put in order since.
     fn has_space(&mut self) -> bool {
         self.ram.is_recovering() || self.entries() < self.entries_max || self.make_space()
     }
 
-    /// Takes recent updates into buckets, if there is RAM for that.
+    /// Moves recent updates into buckets, if there is RAM for that.
     fn settle(&mut self) -> bool {
         let may = self.ram.may_take(self.content.settle_bytes());
         if may {
@@ -97,8 +97,8 @@ impl FingerprintBuffer {
         may
     }
 
-    /// Makes space in a full buffer: recent updates of fingerprints that are in buckets take none there where counts
-    /// are kept, and what cancels out takes none.
+    /// Makes space in a full buffer: recent updates of fingerprints that are in buckets take no space there if counts
+    /// are stored, and updates that cancel out take none.
     fn make_space(&mut self) -> bool {
         let worth = self.entries() / 64;
         if self.content.may_cancel() {
@@ -109,18 +109,18 @@ impl FingerprintBuffer {
             return false;
         }
         self.note();
-        // Little space would be full at once, and making it costs a pass.
+        // A little space would be full at once, and making it costs a pass.
         self.entries() + worth < self.entries_max
     }
 
-    /// Tells the RAM and the entries that it has now.
+    /// Notes its current RAM and entries.
     fn note(&mut self) {
         let now = (self.content.ram_bytes(), self.content.entries());
         self.ram.note(self.noted, now);
         self.noted = now;
     }
 
-    /// Adds the content of a snapshot to an empty buffer.
+    /// Adds the contents of a snapshot to an empty buffer.
     ///
     /// # Errors
     /// A failed read, damage.
@@ -146,17 +146,18 @@ impl FingerprintBuffer {
         &self.content
     }
 
-    /// Its content in ascending order.
+    /// Returns its contents in ascending order.
     pub(super) fn source(&self) -> Box<dyn Source + '_> {
         Box::new(self.content.source())
     }
 
-    /// Different fingerprints in it; one with a large count may take several entries. Reads the whole buffer.
+    /// Returns the number of different fingerprints in it; one with a large count may take several entries. Reads the
+    /// whole buffer.
     pub(super) fn fingerprints(&self) -> u64 {
         self.content.size().entries
     }
 
-    /// Its content in ascending order, copied.
+    /// Returns a copy of its contents in ascending order.
     pub(super) fn sorted(&self) -> Vec<Entry> {
         let mut entries = Vec::with_capacity(usize::try_from(self.entries()).unwrap_or(0));
         let mut source = self.content.source();
@@ -165,7 +166,7 @@ impl FingerprintBuffer {
     }
 }
 
-/// A buffer may be freed by someone who still held it when it was flushed.
+/// A buffer may be freed by a thread that still had a reference when it was flushed.
 impl Drop for FingerprintBuffer {
     fn drop(&mut self) {
         self.ram.note(self.noted, (0, 0));

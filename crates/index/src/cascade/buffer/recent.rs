@@ -1,25 +1,25 @@
-//! The updates that came last, in lists by the first bits of their fingerprints. An update is appended to its list and
-//! nothing is looked for, so inserts wait for no cache.
+//! The latest updates, in lists by the first bits of their fingerprints. An update is appended to its list without any
+//! search, so inserts do not wait for a cache.
 
 use nandex_store::run::Entry;
 
 use super::shape::BufferShape;
 
-/// Times that the lists grow until they are full.
+/// The number of times that the lists grow until they are full.
 const GROWTH_STEPS: usize = 4;
 
-/// Recent updates in the order of their lists, and within one in the order in which they came.
+/// Recent updates in the order of their lists, and within one in order of arrival.
 #[derive(Clone, Debug)]
 pub(super) struct Recent {
     shape: BufferShape,
-    /// Updates of each list, and all of them.
+    /// The number of updates in each list, and in all.
     lens: Vec<u16>,
     len: usize,
     /// Updates that each list has space for.
     list_max: usize,
-    /// Has any of them a count below zero?
+    /// Whether any of them has a count below zero.
     pub has_removals: bool,
-    /// For each update its code: the low 32 bits, and the high ones where there are more.
+    /// The code of each update: the low 32 bits, and the high ones if there are more.
     low: Vec<u32>,
     high: Vec<u32>,
 }
@@ -55,13 +55,13 @@ impl Recent {
         }
     }
 
-    /// The places of a list's updates.
+    /// The positions of a list's updates.
     fn places(&self, list: usize) -> std::ops::Range<usize> {
         let first = list * self.list_max;
         first..first + self.lens.get(list).map_or(0, |len| usize::from(*len))
     }
 
-    /// What it adds to a fingerprint's count.
+    /// Returns the amount that it adds to a fingerprint's count.
     pub fn count(&self, fingerprint: u64) -> i64 {
         let rest = self.shape.rest_of(fingerprint);
         let places = self.places(self.list_of(fingerprint));
@@ -89,8 +89,8 @@ impl Recent {
         true
     }
 
-    /// Adds up what a fingerprint's list says of each fingerprint, where the list is full. Returns whether that made
-    /// space; what no code says goes to `rest`.
+    /// Adds up the updates of a fingerprint's full list by fingerprint. Returns whether that made space; amounts that
+    /// no code can express go to `rest`.
     pub fn add_up(&mut self, fingerprint: u64, mut rest: impl FnMut(u64, i64)) -> bool {
         let list = self.list_of(fingerprint);
         let mut codes = Vec::new();
@@ -112,7 +112,7 @@ impl Recent {
         has_space
     }
 
-    /// Makes space in all lists, unless they have all that they get.
+    /// Makes space in all lists, unless they have reached their limit.
     #[cold]
     fn grow(&mut self) -> bool {
         if self.list_max == self.shape.list_max {
@@ -135,7 +135,7 @@ impl Recent {
         true
     }
 
-    /// How many lists have updates or had some.
+    /// The number of lists that have, or had, updates.
     pub fn lists(&self) -> usize {
         self.lens.len()
     }
@@ -153,7 +153,7 @@ impl Recent {
         places.zip(codes).for_each(|(index, code)| self.set_code(index, *code));
     }
 
-    /// All of it by ascending fingerprints. One may be there several times.
+    /// Returns all updates by ascending fingerprints. A fingerprint may occur several times.
     pub fn sorted(&self) -> Vec<Entry> {
         let mut entries = Vec::with_capacity(self.len);
         let mut codes = Vec::new();
@@ -171,7 +171,7 @@ impl Recent {
         entries
     }
 
-    /// Forgets all updates, and leaves the RAM that they took.
+    /// Drops all updates, and frees the RAM that they took.
     pub fn clear(&mut self) {
         *self = Self::new(self.shape);
     }

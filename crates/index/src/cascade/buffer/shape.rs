@@ -1,23 +1,23 @@
-//! How a buffer is divided, and the RAM that it takes.
+//! The division of a buffer, and the RAM that it takes.
 
 use nandex_store::fingerprint::Universe;
 
 use crate::quotient::REPEATS_MAX;
 
-/// Fingerprints of a bucket in a full buffer: at least that many, and less than twice as many.
+/// The fingerprints of a bucket in a full buffer: at least this number, and less than twice as many.
 const BUCKET_ENTRIES: u64 = 12;
 
-/// The most bits of a remainder: eight more for a count fit a word.
+/// The most bits of a remainder: it fits a word together with eight bits for a count.
 const REMAINDER_BITS_MAX: u32 = 56;
 
-/// Times that a buffer takes its recent updates into its buckets until it is full. Each time half of the buffer is
-/// moved on average, and recent updates take several times the RAM of those in buckets.
+/// The number of times that a buffer moves its recent updates into its buckets until it is full. Each time half of the
+/// buffer is moved on average, and recent updates take several times the RAM of those in buckets.
 const PASSES: u64 = 32;
 
 /// The least recent updates of a list.
 const LIST_MIN: u64 = 16;
 
-/// Bits of a fingerprint that choose its list of recent updates, at most.
+/// The most bits of a fingerprint that choose its list of recent updates.
 const LIST_BITS_MAX: u32 = 6;
 
 /// Steps in which the slots of a full buffer grow.
@@ -26,7 +26,7 @@ const GROWTH_STEPS: u64 = 64;
 /// Buckets with one start.
 pub(super) const GROUP: usize = 64;
 
-/// Bits of a count where fingerprints are counted.
+/// The bits of a count, if fingerprints are counted.
 const COUNT_BITS: u32 = 8;
 
 /// How the buffers of a filter are divided.
@@ -34,20 +34,20 @@ const COUNT_BITS: u32 = 8;
 pub(crate) struct BufferShape {
     /// Fingerprints at which a buffer is full.
     pub entries_max: u64,
-    /// The low bits of a fingerprint, which a slot has. The others choose its bucket.
+    /// The low bits of a fingerprint, which a slot stores. The others choose its bucket.
     pub remainder_bits: u32,
     pub buckets: usize,
-    /// The low bits of a fingerprint, which a recent update has. The others choose its list.
+    /// The low bits of a fingerprint, which a recent update stores. The others choose its list.
     pub rest_bits: u32,
     pub lists: usize,
-    /// Updates of a list, at most.
+    /// The most updates of a list.
     pub list_max: usize,
-    /// Bits of a code that say a count: a sign, or a number where fingerprints are counted.
+    /// The bits of a code for the count: a sign, or a number if fingerprints are counted.
     pub count_bits: u32,
 }
 
 impl BufferShape {
-    /// For `entries_max` fingerprints of a universe.
+    /// Creates the shape for `entries_max` fingerprints of a universe.
     pub(crate) fn new(universe: Universe, entries_max: u64, counts: bool) -> Self {
         let bits = universe.bits();
         let per_bucket = u128::from(universe.size()) * u128::from(BUCKET_ENTRIES);
@@ -57,7 +57,7 @@ impl BufferShape {
         let list_bits = LIST_BITS_MAX.min(bits - remainder_bits);
         let rest_bits = bits - list_bits;
         let lists = ((universe.size() - 1) >> rest_bits) as usize + 1;
-        // Lists fill up alike, and the fullest ends the pass.
+        // Lists fill up evenly, and the fullest ends the pass.
         let mean = entries_max as f64 / PASSES as f64 / lists as f64;
         let list_max = (mean + 2.0 * mean.sqrt()) as u64;
         Self {
@@ -71,38 +71,38 @@ impl BufferShape {
         }
     }
 
-    /// Are fingerprints counted, so that each has one slot?
+    /// Returns whether fingerprints are counted, so that each has one slot.
     #[inline]
     pub(super) const fn counts(&self) -> bool {
         self.count_bits == COUNT_BITS
     }
 
-    /// The bits of a fingerprint that a recent update has.
+    /// Returns the bits of a fingerprint that a recent update stores.
     #[inline]
     pub(super) const fn rest_of(&self, fingerprint: u64) -> u64 {
         fingerprint & ((1 << self.rest_bits) - 1)
     }
 
-    /// Some of a fingerprint's bits and a count as one number.
+    /// Combines some of a fingerprint's bits and a count into one number.
     #[inline]
     pub(super) const fn code(&self, bits: u64, count: i64) -> u64 {
         let count = if self.counts() { count as u8 as u64 } else { (count < 0) as u64 };
         bits << self.count_bits | count
     }
 
-    /// The bucket of a recent update's code, counted from the first bucket of its list.
+    /// Returns the bucket of a recent update's code, counted from the first bucket of its list.
     #[inline]
     pub(super) const fn bucket_in_list(&self, code: u64) -> usize {
         (code >> self.count_bits >> self.remainder_bits) as usize
     }
 
-    /// The count that a code says.
+    /// Returns the count in a code.
     #[inline]
     pub(super) const fn count_in(&self, code: u64) -> i64 {
         if self.counts() { code as u8 as i8 as i64 } else { 1 - 2 * (code & 1).cast_signed() }
     }
 
-    /// Codes that say a count, and what each of them says; the rest is an outlier.
+    /// Returns the number of codes that express a count, and the count of each; the rest is an outlier.
     pub(super) fn copies(&self, count: i64) -> (usize, i64) {
         if self.counts() {
             return (usize::from(count != 0), count.clamp(i8::MIN.into(), i8::MAX.into()));
@@ -111,25 +111,26 @@ impl BufferShape {
         (if copies <= REPEATS_MAX as u64 { copies as usize } else { 1 }, count.signum())
     }
 
-    /// Bits of a slot: those of its remainder, and of its count where fingerprints are counted. A filter that does
-    /// not count takes one for the sign once something was deleted.
+    /// Returns the bits of a slot: those of its remainder, and of its count if fingerprints are counted. A filter that
+    /// does not count takes one for the sign once something was deleted.
     pub(super) const fn slot_bits(&self) -> u32 {
         self.remainder_bits + if self.counts() { COUNT_BITS } else { 0 }
     }
 
-    /// Do codes of recent updates take more than four bytes?
+    /// Returns whether codes of recent updates take more than four bytes.
     #[inline]
     pub(super) const fn is_wide(&self) -> bool {
         self.rest_bits + self.count_bits > u32::BITS
     }
 
-    /// Words by which slots grow, so that few of them are empty and they are copied seldom.
+    /// Returns the words by which slots grow, so that few of them are empty and they are seldom copied.
     pub(super) const fn step_words(&self) -> usize {
         let bits = self.entries_max * self.slot_bits() as u64;
         (bits / GROWTH_STEPS / 64) as usize + 1
     }
 
-    /// RAM of a buffer with that many fingerprints in slots, a part of its lists and of its spare words, in bytes.
+    /// Returns the RAM of a buffer with `entries` fingerprints in slots and the given shares of its lists and of its
+    /// spare words, in bytes.
     fn bytes_with(&self, entries: u64, lists: f64, spare: f64) -> u64 {
         let slots = (entries * u64::from(self.slot_bits())).div_ceil(8);
         let directory = self.buckets as u64 + 8 * self.buckets.div_ceil(GROUP) as u64;
@@ -143,8 +144,8 @@ impl BufferShape {
         self.bytes_with(self.entries_max, 1.0, 1.0)
     }
 
-    /// RAM of a buffer in bytes, the average while it fills up. Lists have a quarter, a half, .. of their space when
-    /// they are filled up to there.
+    /// Returns the average RAM of a buffer in bytes while it fills up. Lists have a quarter, a half, .. of their space
+    /// when they are filled to that level.
     pub(crate) fn mean_bytes(&self) -> u64 {
         self.bytes_with(self.entries_max / 2, 0.6, 0.5)
     }

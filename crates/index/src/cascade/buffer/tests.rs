@@ -1,4 +1,4 @@
-//! A buffer and a map that is asked the same.
+//! A buffer compared with a map that gets the same operations.
 
 use std::collections::BTreeMap;
 
@@ -23,7 +23,7 @@ fn plus(fingerprint: u64) -> Entry {
     Entry { fingerprint, count: 1 }
 }
 
-/// What the buffer should hold.
+/// The expected contents of the buffer.
 #[derive(Default)]
 struct Oracle(BTreeMap<u64, i64>);
 
@@ -99,7 +99,7 @@ proptest! {
 
 #[test]
 fn one_bucket_takes_any_number_of_fingerprints_and_repetitions() {
-    // None of them is in the first bits' other lists and buckets.
+    // None of them is in the other lists and buckets of the first bits.
     for counts in [false, true] {
         let updates: Vec<_> =
             (0..4000).flat_map(|number| [plus(number), plus(number % 3)]).collect();

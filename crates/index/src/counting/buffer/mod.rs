@@ -14,20 +14,20 @@ use crate::write::{BufferRam, WriteBuffer};
 
 pub(super) use sums::Sums;
 
-/// Updates whose slots are fetched before they are needed.
+/// The number of updates ahead whose slots are prefetched.
 const AHEAD: usize = 12;
 
-/// What all buffers of a table share.
+/// The state that all buffers of a table share.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct BufferShape {
     pub placing: KeyPlacing,
-    /// Keys at which a buffer is full.
+    /// The number of keys at which a buffer is full.
     pub entries_max: u64,
 }
 
 impl BufferShape {
-    /// RAM that the buffers of all partitions may take, in bytes. They fill up one after another, so it is the mean of
-    /// all and two full ones: one that is written and one that waits.
+    /// Returns the RAM that the buffers of all partitions may take, in bytes. They fill up one after another, so it is
+    /// the mean of all, plus two full ones: one that is being written and one that waits.
     pub(super) fn bytes_max(&self) -> u64 {
         let width = self.placing.width();
         let mean = sums::ram_bytes(width, self.entries_max.div_ceil(2), true);
@@ -35,7 +35,7 @@ impl BufferShape {
     }
 }
 
-/// One change of a key, which is stored in these bytes.
+/// One change of a key; `key` is in the stored form.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct KeyChange<'k> {
     pub place: u64,
@@ -48,10 +48,10 @@ pub(crate) struct KeyChange<'k> {
 pub(crate) struct SumBuffer {
     ram: Arc<BufferRam<BufferShape>>,
     sums: Sums,
-    /// What was last noted in `ram`: bytes and entries.
+    /// The bytes and entries that were last noted in `ram`.
     noted: (u64, u64),
     entries_max: u64,
-    /// Subtractions and removals that it has taken.
+    /// The number of subtractions and removals that it has taken.
     pub deletes: u64,
 }
 
@@ -68,7 +68,8 @@ impl SumBuffer {
         buffer
     }
 
-    /// May it take another key? Grows if need be. A replay puts back what the buffer took until its boundary.
+    /// Returns whether it may take another key, after growing if necessary. A replay puts back the buffer's updates up
+    /// to its boundary.
     fn has_space(&mut self) -> bool {
         let is_recovering = self.ram.is_recovering();
         if self.sums.len() >= self.entries_max && !is_recovering {
@@ -84,14 +85,14 @@ impl SumBuffer {
         true
     }
 
-    /// Tells the RAM and the entries that it has now.
+    /// Notes its current RAM and entries.
     fn note(&mut self) {
         let now = (self.sums.ram_bytes(), self.sums.len());
         self.ram.note(self.noted, now);
         self.noted = now;
     }
 
-    /// What it says of a key.
+    /// Returns the change of a key in it.
     #[inline]
     pub(super) fn change(&self, place: u64, key: &[u8]) -> Option<Change> {
         self.sums.get(place, key)
@@ -105,17 +106,17 @@ impl SumBuffer {
         &self.sums
     }
 
-    /// Its content in ascending order.
+    /// Returns its contents in ascending order.
     pub(super) fn sorted(&self) -> Entries {
         self.sums.sorted()
     }
 
-    /// Adds the content of a snapshot of that many entries to an empty buffer.
+    /// Adds the contents of a snapshot with `entries` entries to an empty buffer.
     ///
     /// # Errors
     /// A failed read, damage.
     pub(super) fn load(&mut self, snapshot: &mut dyn Source, entries: u64) -> Result<()> {
-        // They come in the order of their places: a table that grew with them would have them in its first slots.
+        // They arrive in the order of their places: a table that grew along would have them all in its first slots.
         self.sums.reserve(entries);
         let mut batch = Entries::new(self.ram.shape.placing.width());
         while snapshot.next_batch(&mut batch)? {
@@ -132,7 +133,7 @@ impl SumBuffer {
     }
 }
 
-/// A buffer may be freed by someone who still held it when it was flushed.
+/// A buffer may be freed by a thread that still had a reference when it was flushed.
 impl Drop for SumBuffer {
     fn drop(&mut self) {
         self.ram.note(self.noted, (0, 0));
@@ -187,7 +188,7 @@ impl WriteBuffer for SumBuffer {
     }
 }
 
-/// The update that is next to be fetched while this one is applied.
+/// Returns the update to prefetch while this one is applied.
 fn ahead<'u, 'k>(updates: &'u [KeyChange<'k>], number: usize) -> &'u [KeyChange<'k>] {
     let at = (number + AHEAD - 1).min(updates.len());
     &updates[at..updates.len().min(at + 1)]

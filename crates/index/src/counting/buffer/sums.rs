@@ -1,7 +1,8 @@
 //! The open hash table of one buffer: a key's changes are added up in place.
 //!
 //! Slots ascend with the place of their keys, so the table is nearly in the order in which it is flushed: only a group
-//! of neighbours without an empty slot between them has to be sorted. The table begins small and grows by half.
+//! of neighbours without an empty slot between them has to be sorted. The table begins small and grows by half each
+//! time.
 //!
 //! ```text
 //!   slot       0      1      2      3      4      5
@@ -32,31 +33,31 @@ const WIDE: u32 = u32::MAX;
 /// Slots of an empty table.
 const SLOTS_MIN: u64 = 64;
 
-/// Slots that are added behind the last one when a group of neighbours reaches it.
+/// The slots that are added after the last one when a group of neighbours reaches it.
 const SPARE_SLOTS: usize = 64;
 
-/// A wide change in the map: its key, the change, and the map's own. An estimate.
+/// The estimated bytes of a wide change in the map: its key, the change, and the map's overhead.
 const WIDE_BYTES: u64 = 80;
 
 /// Keys and their changes.
 #[derive(Clone, Debug)]
 pub(crate) struct Sums {
     placing: KeyPlacing,
-    /// Slots over which places are spread; a few more follow.
+    /// The slots over which places are spread; a few more follow.
     slots: u64,
     bytes: Vec<u8>,
     used: u64,
     wide: HashMap<Box<[u8]>, Change>,
 }
 
-/// Where a key is, or where it would be.
+/// The position of a key, or the position where it would be.
 enum Found {
     At(usize),
     Empty(usize),
 }
 
 impl Sums {
-    /// None.
+    /// Creates an empty table.
     pub(super) fn new(placing: KeyPlacing) -> Self {
         Self::with_slots(placing, SLOTS_MIN)
     }
@@ -76,17 +77,17 @@ impl Sums {
         self.bytes.len() as u64 + self.wide.len() as u64 * WIDE_BYTES
     }
 
-    /// Must the table grow before it takes another key?
+    /// Returns whether the table must grow before it takes another key.
     pub(super) fn is_tight(&self) -> bool {
         self.used >= self.slots / 8 * 7
     }
 
-    /// Bytes that growing takes in addition.
+    /// Returns the bytes that growing takes in addition.
     pub(super) fn growth_bytes(&self) -> u64 {
         (grown(self.slots) - self.slots) * slot_bytes(&self.placing) as u64
     }
 
-    /// Takes slots for that many keys at once, as many as it would have grown to. It must be empty.
+    /// Allocates slots for `keys` keys at once, as many as it would have grown to. It must be empty.
     pub(super) fn reserve(&mut self, keys: u64) {
         assert_eq!(self.used, 0, "only an empty table is replaced");
         let mut slots = self.slots;
@@ -96,7 +97,7 @@ impl Sums {
         *self = Self::with_slots(self.placing, slots);
     }
 
-    /// Spreads its keys over half as many slots more.
+    /// Grows the slots by half and spreads its keys over them.
     pub(super) fn grow(&mut self) {
         let mut larger = Self::with_slots(self.placing, grown(self.slots));
         larger.wide = std::mem::take(&mut self.wide);
@@ -111,10 +112,10 @@ impl Sums {
         *self = larger;
     }
 
-    /// Adds a change to that of its key. Returns false if the key is new and `takes_new` is false.
+    /// Adds a change to the change of its key. Returns false if the key is new and `takes_new` is false.
     ///
     /// # Errors
-    /// [`Error::CountRange`]; nothing has changed then.
+    /// [`Error::CountRange`]; then nothing has changed.
     pub(super) fn apply(
         &mut self,
         place: u64,
@@ -145,7 +146,7 @@ impl Sums {
         Ok(true)
     }
 
-    /// The change of a key, if there is any.
+    /// Returns the change of a key, if there is one.
     pub(super) fn get(&self, place: u64, key: &[u8]) -> Option<Change> {
         match self.find(place, key) {
             Found::At(at) => Some(self.change(at)),
@@ -153,12 +154,12 @@ impl Sums {
         }
     }
 
-    /// Asks the processor to fetch what [`get`](Self::get) will read.
+    /// Prefetches what [`get`](Self::get) will read.
     pub(super) fn prefetch(&self, place: u64) {
         prefetch(&self.bytes[self.home(place) * slot_bytes(&self.placing)]);
     }
 
-    /// All of it, in ascending order.
+    /// Returns all changes, in ascending order.
     pub(in crate::counting) fn sorted(&self) -> Entries {
         let mut entries = Entries::new(self.placing.width());
         let mut group: Vec<(u64, usize)> = Vec::new();
@@ -188,7 +189,7 @@ impl Sums {
         reduce(place, self.slots) as usize
     }
 
-    /// Probes from the key's home on; the group of neighbours ends at an empty slot.
+    /// Probes from the key's home position on; the group of neighbours ends at an empty slot.
     #[inline]
     fn find(&self, place: u64, key: &[u8]) -> Found {
         let stride = slot_bytes(&self.placing);
@@ -210,7 +211,7 @@ impl Sums {
         &self.bytes[at * stride..][..stride]
     }
 
-    /// A slot, which may be the first one behind the last.
+    /// Returns a slot, which may be the first one after the last.
     fn slot_mut(&mut self, at: usize) -> &mut [u8] {
         let stride = slot_bytes(&self.placing);
         if at * stride == self.bytes.len() {
@@ -230,7 +231,7 @@ impl Sums {
         }
     }
 
-    /// Puts the change of a slot whose key is there.
+    /// Replaces the change of a slot whose key is present.
     #[inline]
     fn put(&mut self, at: usize, change: Change) {
         let was_wide = tag(self.slot(at)) == WIDE;
@@ -247,7 +248,7 @@ impl Sums {
         put_u32(self.slot_mut(at), width, narrow.unwrap_or(WIDE));
     }
 
-    /// Empties a slot, and moves up what was probed past it.
+    /// Empties a slot, and moves back the keys that were probed past it.
     fn remove(&mut self, at: usize) {
         let stride = slot_bytes(&self.placing);
         let (mut hole, mut next) = (at, at + 1);
@@ -272,7 +273,7 @@ fn grown(slots: u64) -> u64 {
     slots + slots / 2
 }
 
-/// Are two keys of one width the same? Compares words, without a call.
+/// Returns whether two keys of one width are equal. Compares words, without a call.
 #[inline]
 fn is_same(one: &[u8], other: &[u8]) -> bool {
     if let (Some((a, a_rest)), Some((b, b_rest))) =
@@ -288,7 +289,7 @@ fn tag(slot: &[u8]) -> u32 {
     get_u32(slot, slot.len() - TAG_BYTES)
 }
 
-/// Bytes of RAM that a table takes for that many keys: on average while it grows, or just after it has grown.
+/// Returns the bytes of RAM that a table takes for `keys` keys: on average while it grows, or just after it has grown.
 pub(super) fn ram_bytes(stored_bytes: usize, keys: u64, is_mean: bool) -> u64 {
     let slots = if is_mean { keys * 7 / 5 } else { keys * 12 / 7 };
     (slots + SLOTS_MIN) * (stored_bytes + TAG_BYTES) as u64
@@ -320,8 +321,8 @@ mod tests {
         sums.apply(place, key, change, true)
     }
 
-    /// A snapshot's keys come in the order of their places. A table that grew meanwhile had all of them in its first
-    /// slots, and each was compared with all before it: opening took minutes where it takes milliseconds.
+    /// A snapshot's keys arrive in the order of their places. A table that grew meanwhile had all of them in its first
+    /// slots, and each was compared with all before it: opening took minutes instead of milliseconds.
     #[test]
     fn keys_in_the_order_of_their_places_stay_near_them_if_their_number_is_known() {
         let mut sums = Sums::new(placing(4));
@@ -339,7 +340,7 @@ mod tests {
     }
 
     proptest! {
-        /// Against a map, over keys so few that they meet, and amounts of every width.
+        /// Compares with a map, over so few keys that they meet, and amounts of every width.
         #[test]
         fn sums_are_those_of_a_map(
             updates in prop::collection::vec(

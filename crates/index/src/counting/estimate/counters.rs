@@ -1,11 +1,11 @@
-//! The counters of the keys that are followed, found by an open hash table.
+//! The counters of the followed keys, in an open hash table.
 
 use super::KeyBounds;
 
 /// A slot of the index without a counter.
 const FREE: u32 = 0;
 
-/// The key's counter; its bytes are in [`Counters::keys`].
+/// The counter of a key, whose bytes are in [`Counters::keys`].
 #[derive(Clone, Copy, Debug)]
 struct Counter {
     bounds: KeyBounds,
@@ -13,24 +13,24 @@ struct Counter {
     key_bytes: u32,
 }
 
-/// Counters for a fixed number of keys. All RAM is taken at once.
+/// Counters for a fixed number of keys. All RAM is allocated at once.
 #[derive(Debug)]
 pub(super) struct Counters {
-    /// Bytes for each key, however many it has.
+    /// The bytes reserved for each key, whatever its length.
     stride: usize,
     slots: usize,
     counters: Vec<Counter>,
     keys: Vec<u8>,
-    /// Numbers of counters, from 1 on, by linear probing from their hash; a power of two of them.
+    /// The numbers of counters, from 1 on, by linear probing from their hash; the length is a power of two.
     index: Vec<u32>,
 }
 
-/// Slots of the index: at most half of them are taken.
+/// Returns the slots of the index, at most half of which are used.
 fn index_slots(slots: usize) -> usize {
     (2 * slots).next_power_of_two()
 }
 
-/// RAM for that many counters, in bytes.
+/// Returns the RAM for `slots` counters, in bytes.
 pub(super) fn ram_bytes(slots: usize, stride: usize) -> u64 {
     let counters = slots * (size_of::<Counter>() + stride);
     (counters + index_slots(slots) * size_of::<u32>()) as u64
@@ -50,7 +50,7 @@ impl Counters {
         self.len() == self.slots
     }
 
-    /// All keys with their bounds, in no order.
+    /// Returns all keys with their bounds, in no particular order.
     pub fn iter(&self) -> impl Iterator<Item = (&[u8], KeyBounds)> {
         (0..self.len()).map(|at| (self.key(at), self.counters[at].bounds))
     }
@@ -67,7 +67,7 @@ impl Counters {
         self.counters[at].hash as usize & self.mask()
     }
 
-    /// The first slot of the index, from the hash on, that is free or whose counter is the one.
+    /// Returns the first slot of the index, from the hash on, that is free or whose counter satisfies `is_it`.
     fn probe(&self, hash: u32, is_it: impl Fn(usize) -> bool) -> usize {
         let mut slot = hash as usize & self.mask();
         while self.index[slot] != FREE && !is_it(self.index[slot] as usize - 1) {
@@ -76,7 +76,7 @@ impl Counters {
         slot
     }
 
-    /// The number of the key's counter.
+    /// Returns the number of the key's counter.
     pub fn find(&self, hash: u32, key: &[u8]) -> Option<usize> {
         let slot = self.probe(hash, |at| self.counters[at].hash == hash && self.key(at) == key);
         (self.index[slot] as usize).checked_sub(1)
@@ -90,7 +90,7 @@ impl Counters {
         &mut self.counters[at].bounds
     }
 
-    /// Follows a key that is not followed, while not all counters are taken.
+    /// Follows a key that is not followed yet, while a counter is free.
     pub fn push(&mut self, hash: u32, key: &[u8], bounds: KeyBounds) {
         assert!(!self.is_full(), "a counter must be free");
         let slot = self.probe(hash, |_| false);
@@ -100,7 +100,7 @@ impl Counters {
         self.index[slot] = self.len() as u32;
     }
 
-    /// Ends a counter; the last one gets its number.
+    /// Frees a counter; the last one takes over its number.
     pub fn remove(&mut self, at: usize) {
         let slot = self.probe(self.counters[at].hash, |found| found == at);
         self.free(slot);
@@ -114,7 +114,7 @@ impl Counters {
         self.keys.truncate(last * self.stride);
     }
 
-    /// Frees a slot of the index. Those after it that would be found no more move into the hole.
+    /// Frees a slot of the index. Later slots that could no longer be found move into the hole.
     fn free(&mut self, slot: usize) {
         let (mask, mut hole) = (self.mask(), slot);
         let mut next = (hole + 1) & mask;
@@ -129,7 +129,7 @@ impl Counters {
         self.index[hole] = FREE;
     }
 
-    /// Ends the counters that `keeps` does not want.
+    /// Frees the counters for which `keeps` is false.
     pub fn retain(&mut self, mut keeps: impl FnMut(KeyBounds) -> bool) {
         let mut kept = 0;
         for at in 0..self.len() {
@@ -158,7 +158,7 @@ mod tests {
 
     use super::*;
 
-    /// Hashes of three bits make long clusters, so that most removals move slots, across the index's end, too.
+    /// Hashes of three bits make long clusters, so that most removals move slots, including across the index's end.
     #[test]
     fn keys_are_found_as_in_a_map_while_they_come_and_go() {
         let (mut counters, mut expected) = (Counters::new(24, 4), BTreeMap::new());

@@ -1,24 +1,24 @@
-//! A running estimate of the most frequent keys, in RAM of a fixed size: no scan of the table.
+//! A running estimate of the most frequent keys, in a fixed amount of RAM and without scanning the table.
 //!
-//! It follows as many keys as it has counters. Each has a lower and an upper bound of its count, and one bound holds
-//! for all keys that are not followed. A new key takes a counter, with that bound for what may have been added to it
-//! before. When all counters are taken, those with the least upper bounds end, a quarter of them or more, and the
-//! bound of what is not followed rises to the greatest of these. So an addition costs a lookup in a hash table and,
-//! amortised, a constant share of the next such pass, whatever its amount.
+//! It follows as many keys as it has counters. Each counter has a lower and an upper bound of its key's count, and one
+//! bound applies to all keys that are not followed. A new key takes a counter, with that bound for what may have been
+//! added to it before. When all counters are used, those with the smallest upper bounds are freed, at least a quarter
+//! of them, and the bound for keys that are not followed rises to the greatest of these. So an addition costs a lookup
+//! in a hash table and, amortised, a constant share of the next pass, whatever its amount.
 //!
-//! This is Misra and Gries' summary for amounts of any size, with many decrements in one, as Anderson, Bevan, Lang,
-//! Liberty, Rhodes and Thaler have it (IMC 2017), where each counter keeps its own bound as in Space-Saving (Metwally,
-//! Agrawal and El Abbadi, ICDT 2005): a key that took its counter before the first pass, and kept it, has an exact
-//! count.
+//! This is Misra and Gries' summary for amounts of any size, with many decrements in one, as described by Anderson,
+//! Bevan, Lang, Liberty, Rhodes and Thaler (IMC 2017), where each counter has its own bound as in Space-Saving
+//! (Metwally, Agrawal and El Abbadi, ICDT 2005): a key that took its counter before the first pass, and kept it, has an
+//! exact count.
 //! Space-Saving itself replaces one counter for each new key: a heap costs a logarithm of the counters, and buckets of
-//! equal counts suit additions of 1 only. With additions of 1 both have the same bound for what is not followed.
+//! equal counts suit only additions of 1. With additions of 1 both have the same bound for keys that are not followed.
 //!
-//! With `capacity` m and a total A of all that was added (subtractions apart):
+//! With `capacity` m and a total A of all additions (without subtractions):
 //! 1. `lower <= count <= upper` for each key, whatever was added, subtracted and removed.
-//! 2. A key that is not followed has a count of at most A / m: keys with more are all there. A pass that raises that
-//!    bound by d takes d from what m or more counters are above it, and additions brought no more than A.
-//! 3. A subtraction from a key that is not followed lowers the lower bound of all such keys, which is otherwise 0. A
-//!    removal ends the key's counter: 0 is within the bounds of what is not followed.
+//! 2. A key that is not followed has a count of at most A / m: all keys with more are followed. A pass that raises that
+//!    bound by d takes d from at least m counters that are above it, and additions brought at most A.
+//! 3. A subtraction from a key that is not followed lowers the lower bound of all these keys, which is otherwise 0. A
+//!    removal frees the key's counter: 0 is within the bounds of keys that are not followed.
 //!
 //! | act | time | RAM |
 //! |---|---|---|
@@ -37,7 +37,7 @@ use nandex_store::hash::KeyHasher;
 use crate::{Error, Result};
 use counters::Counters;
 
-/// The most keys that an estimate is made for.
+/// The most keys that an estimate can be made for.
 const CAPACITY_MAX: usize = 1 << 28;
 /// The longest key that it takes, in bytes.
 const KEY_BYTES_MAX: usize = 4096;
@@ -45,21 +45,22 @@ const KEY_BYTES_MAX: usize = 4096;
 /// The sizes of an estimate.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct EstimateConfig {
-    /// A key to which more than this share, 1 / `capacity`, of all was added is followed, for sure: 1 to 2^28. There
-    /// are a third more counters.
+    /// Every key with more than 1 / `capacity` of all additions is guaranteed to be followed: 1 to 2^28. There are a
+    /// third more counters.
     pub capacity: usize,
-    /// The longest key in bytes, 1 to 4096. Each counter has as many for its key. Longer keys are not followed.
+    /// The longest key in bytes, 1 to 4096. Each counter reserves this number of bytes for its key. Longer keys are not
+    /// followed.
     pub key_bytes_max: usize,
 }
 
 impl EstimateConfig {
-    /// Keys that are followed at a time, at most.
+    /// Returns the most keys that are followed at a time.
     #[must_use]
     pub const fn counters(&self) -> usize {
         self.capacity + self.capacity.div_ceil(3)
     }
 
-    /// RAM that it takes, all of it from the start, in bytes.
+    /// Returns the RAM that it takes, all of it from the start, in bytes.
     #[must_use]
     pub fn ram_bytes(&self) -> u64 {
         let uppers = self.counters() * size_of::<i64>();
@@ -84,35 +85,35 @@ impl EstimateConfig {
     }
 }
 
-/// What a key's count is between, both included.
+/// The bounds of a key's count, both included.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct KeyBounds {
-    /// It is not less. Below 0 only where something was subtracted.
+    /// The count is at least this. Below 0 only if something was subtracted.
     pub lower: i64,
-    /// It is not more.
+    /// The count is at most this.
     pub upper: i64,
 }
 
 impl KeyBounds {
-    /// After an addition.
+    /// Returns the bounds after an addition.
     const fn plus(self, amount: i64) -> Self {
         Self { lower: self.lower + amount, upper: self.upper + amount }
     }
 }
 
-/// One of the keys that are most frequent by their upper bounds.
+/// One of the most frequent keys by upper bound.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct EstimatedKey {
     /// The key, as it was added.
     pub key: Vec<u8>,
-    /// What its count is between.
+    /// The bounds of its count.
     pub bounds: KeyBounds,
-    /// Does no key outside of the list have a greater count, for sure?
+    /// Whether it is certain that no key outside of the list has a greater count.
     pub is_certain: bool,
 }
 
-/// A running estimate of the most frequent keys of a stream of additions. It is for the stream that it is given, so a
-/// table's earlier counts are no part of it, and it is not kept on flash.
+/// A running estimate of the most frequent keys of a stream of additions. It only covers that stream, so a table's
+/// earlier counts are not included, and it is not stored on flash.
 ///
 /// ```
 /// use nandex::raw::counting::{EstimateConfig, TopEstimate};
@@ -136,15 +137,15 @@ pub struct TopEstimate {
     counters: Counters,
     others: KeyBounds,
     added: i64,
-    /// 0 or less.
+    /// The total of subtractions, 0 or less.
     subtracted: i64,
     too_long: u64,
-    /// The upper bounds of all counters, for a pass.
+    /// The upper bounds of all counters, as scratch memory for a pass.
     uppers: Vec<i64>,
 }
 
 impl TopEstimate {
-    /// An estimate of nothing yet. Keys from strangers need a secret hash function, such as a volume's own.
+    /// Creates an empty estimate. Untrusted keys need a secret hash function, such as a volume's own.
     ///
     /// # Errors
     /// [`Error::Config`] for sizes out of their limits.
@@ -162,18 +163,18 @@ impl TopEstimate {
         })
     }
 
-    /// Adds to each key, in order: the same batches as [`Counter::add_many`](crate::Counter::add_many).
+    /// Adds to each key, in order: accepts the same batches as [`Counter::add_many`](crate::Counter::add_many).
     ///
     /// # Errors
-    /// As [`add`](Self::add); what came before the failing one is added.
+    /// As [`add`](Self::add); additions before the failing one are done.
     pub fn add_many(&mut self, amounts: &[(&[u8], i64)]) -> Result<()> {
         amounts.iter().try_for_each(|(key, amount)| self.add(key, *amount))
     }
 
-    /// Adds to a key, or subtracts from it with an amount below 0. A key that is too long is only counted.
+    /// Adds to a key, or subtracts from it with a negative amount. A key that is too long is only counted.
     ///
     /// # Errors
-    /// [`Error::CountRange`] if all additions, or all subtractions, would be more than 63 bits.
+    /// [`Error::CountRange`] if all additions, or all subtractions, would exceed 63 bits.
     pub fn add(&mut self, key: &[u8], amount: i64) -> Result<()> {
         if key.len() > self.config.key_bytes_max {
             self.too_long += 1;
@@ -199,7 +200,7 @@ impl TopEstimate {
         Ok(())
     }
 
-    /// Sets a key's count to 0, whatever it is.
+    /// Sets a key's count to 0, whatever it was.
     pub fn remove(&mut self, key: &[u8]) {
         if let Some(at) = self.counters.find(self.hash(key), key) {
             self.counters.remove(at);
@@ -207,12 +208,12 @@ impl TopEstimate {
     }
 
     fn hash(&self, key: &[u8]) -> u32 {
-        // The half that is not the table's order: keys that come in that order do not form clusters here.
+        // The half of the hash that is not the table's order: keys that arrive in that order do not form clusters here.
         self.hasher.hash(key).filter as u32
     }
 
-    /// Ends the counters with the least upper bounds, so that `capacity` of them or more were at or above the greatest
-    /// of these.
+    /// Frees the counters with the smallest upper bounds, so that at least `capacity` of them were at or above the
+    /// greatest of these.
     fn free_some(&mut self) {
         self.uppers.clear();
         self.uppers.extend(self.counters.iter().map(|(_, bounds)| bounds.upper));
@@ -230,7 +231,7 @@ impl TopEstimate {
         self.others = others;
     }
 
-    /// What a key's count is between; `None` for one that is too long.
+    /// Returns the bounds of a key's count; `None` for a key that is too long.
     #[must_use]
     pub fn bounds(&self, key: &[u8]) -> Option<KeyBounds> {
         let is_taken = key.len() <= self.config.key_bytes_max;
@@ -238,15 +239,15 @@ impl TopEstimate {
         is_taken.then(|| found.map_or(self.others, |at| self.counters.bounds(at)))
     }
 
-    /// What the count of each key that is not followed is between.
+    /// Returns the bounds of the count of each key that is not followed.
     #[must_use]
     pub const fn others(&self) -> KeyBounds {
         self.others
     }
 
-    /// The `count` keys with the greatest upper bounds, the greatest first, of equal bounds first the greater lower
-    /// one, then the smaller key. A key that is not listed has a count of no more than the last one's upper bound or
-    /// that of the [`others`](Self::others). Keys whose counts cannot be above 0 are not listed.
+    /// Returns the `count` keys with the greatest upper bounds, greatest first; among equal bounds the greater lower
+    /// bound comes first, then the smaller key. The count of a key that is not listed is at most the last one's upper
+    /// bound or that of the [`others`](Self::others). Keys whose counts cannot be above 0 are not listed.
     #[must_use]
     pub fn top(&self, count: usize) -> Vec<EstimatedKey> {
         let mut all: Vec<_> = self.counters.iter().filter(|(_, it)| it.upper > 0).collect();
@@ -263,25 +264,25 @@ impl TopEstimate {
             .collect()
     }
 
-    /// All that was added, subtractions and keys that are too long apart.
+    /// Returns the total of all additions, without subtractions and keys that are too long.
     #[must_use]
     pub const fn added(&self) -> i64 {
         self.added
     }
 
-    /// Additions and subtractions of keys that are too long, which it does not follow.
+    /// Returns the number of additions and subtractions of keys that are too long to be followed.
     #[must_use]
     pub const fn too_long(&self) -> u64 {
         self.too_long
     }
 
-    /// Keys that are followed now.
+    /// Returns the number of keys that are followed now.
     #[must_use]
     pub fn followed(&self) -> usize {
         self.counters.len()
     }
 
-    /// What it was made with.
+    /// Returns the sizes that it was created with.
     #[must_use]
     pub const fn config(&self) -> &EstimateConfig {
         &self.config

@@ -1,4 +1,4 @@
-//! Bounds and guarantees against a map that cannot be wrong.
+//! Bounds and guarantees, compared with an exact map.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ fn estimate(capacity: usize) -> TopEstimate {
     TopEstimate::new(EstimateConfig { capacity, key_bytes_max: 8 }, HASHER).unwrap()
 }
 
-/// An estimate, and what it should say.
+/// An estimate, and its expected contents.
 struct Checked {
     estimate: TopEstimate,
     counts: BTreeMap<Vec<u8>, i64>,
@@ -41,7 +41,7 @@ impl Checked {
         self.estimate.config.capacity as i64
     }
 
-    /// Do all bounds hold, and is all there that must be?
+    /// Checks that all bounds hold, and that every key that must be followed is.
     fn check(&self) {
         let (estimate, counters) = (&self.estimate, self.estimate.config.counters());
         let followed: BTreeMap<_, _> = estimate.counters.iter().collect();
@@ -73,7 +73,7 @@ impl Checked {
     }
 }
 
-/// A number below `limit`, a small one far more often.
+/// Returns a number below `limit`, small ones far more often.
 fn skewed(random: u64, limit: u64) -> u64 {
     let bits = random % (64 - u64::from(limit.leading_zeros()));
     (random >> 8) % limit.min(1 << bits.max(1))
@@ -88,7 +88,7 @@ fn additions_of_a_skewed_stream_have_their_greatest_keys_for_sure() {
     checked.check();
     let top = checked.estimate.top(10);
     assert!(top.iter().all(|it| it.is_certain), "{top:?}");
-    // What comes often comes early, when little can have been missed.
+    // Frequent keys come early, when little can have been missed.
     assert!(top.iter().all(|it| it.bounds.upper - it.bounds.lower <= 3), "{top:?}");
     assert!(top[0].bounds.lower > 1000 && checked.estimate.others().upper > 100);
 }
@@ -100,7 +100,7 @@ fn a_stream_of_different_keys_has_bounds_of_its_share() {
         checked.add(number, 1);
     }
     checked.check();
-    // Each pass ends all of the 400 counters, and so raises the bound by 1.
+    // Each pass frees all of the 400 counters, and so raises the bound by 1.
     assert_eq!(checked.estimate.others(), KeyBounds { lower: 0, upper: 124 });
     assert!(checked.estimate.top(5).iter().all(|it| !it.is_certain));
 }
@@ -148,7 +148,7 @@ fn its_ram_is_what_it_says() {
     assert_eq!(estimate.ram_bytes(), 1334 * (24 + 8 + 8) + 4096 * 4);
 }
 
-/// What happens to a key.
+/// An operation on a key.
 #[derive(Clone, Copy, Debug)]
 enum Act {
     Add(u64, i64),

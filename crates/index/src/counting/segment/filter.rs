@@ -11,14 +11,14 @@ const KEY_BITS: u64 = 10;
 /// Bits that a key sets.
 const PROBES: u32 = 6;
 
-/// Which places a staged segment may have. About one in 80 of the others seems to be there.
+/// A filter for the places in a staged segment. About one in 80 of the other places passes it.
 #[derive(Debug)]
 pub(crate) struct SegmentFilter {
     lines: Vec<[u64; LINE]>,
 }
 
 impl SegmentFilter {
-    /// Empty, for that many keys.
+    /// Creates an empty filter for `keys` keys.
     pub(in crate::counting) fn new(keys: u64) -> Self {
         let lines = (keys * KEY_BITS).div_ceil(64 * LINE as u64).max(1);
         Self {
@@ -30,7 +30,7 @@ impl SegmentFilter {
         (self.lines.len() * LINE * 8) as u64
     }
 
-    /// RAM of a filter for that many keys, in bytes.
+    /// Returns the RAM of a filter for `keys` keys, in bytes.
     pub(in crate::counting) fn bytes_for(keys: u64) -> u64 {
         (keys * KEY_BITS).div_ceil(8)
     }
@@ -54,8 +54,8 @@ impl SegmentFilter {
         })
     }
 
-    /// The line of a place, and the numbers of its bits, nine bits each. The place's high bits choose the line, all are
-    /// mixed for the others.
+    /// Returns the line of a place, and the numbers of its bits, nine bits each. The place's high bits choose the line;
+    /// all bits are mixed for the numbers.
     #[inline]
     fn positions(&self, place: u64) -> (usize, u64) {
         let line = reduce(place, self.lines.len() as u64) as usize;

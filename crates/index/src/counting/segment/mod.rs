@@ -1,5 +1,5 @@
 //! A segment: a closed hash table on flash, written once, front to back. A partition's data segment (the paper's H_D)
-//! is one; what a staged buffer leaves in the change segment (S_E) is another.
+//! is one; a buffer staged in the change segment (S_E) is another.
 //!
 //! ```text
 //!   block 0                       block 1                       overflow region
@@ -10,15 +10,15 @@
 //!                            |_____________________________________|
 //! ```
 //!
-//! A key's place, a part of its hash, names its page: the slots of linear probing are pages here. What does not fit a
-//! page goes on the next one of its block; what does not fit its block goes to pages of the overflow region, which are
-//! given out one at a time and chained from the block's last page. All is written in ascending order of places, so a
-//! stream of the segment is sorted, and a lookup that does not find its key on a page that does not go on has its
-//! answer.
+//! A key's place, a part of its hash, determines its page: pages take the role of the slots of linear probing. Entries
+//! that do not fit a page go on the next one of its block; entries that do not fit their block go to pages of the
+//! overflow region, which are allocated one at a time and chained from the block's last page. Everything is written in
+//! ascending order of places, so a stream of the segment is sorted, and a lookup that does not find its key on a page
+//! that does not continue is complete.
 //!
 //! Invariants
-//! 1. Entries ascend, each key occurs once, and no change is nothing.
-//! 2. An entry is on its page, or all pages from there up to its own go on. Probing never leaves a block except for the
+//! 1. Entries ascend, each key occurs once, and every change changes something.
+//! 2. An entry is on its home page, or all pages from there up to its own continue. Probing only leaves a block for the
 //!    overflow region.
 //! 3. Every page carries the segment's generation and its own number.
 //! 4. A segment is read only after its writer has finished.
@@ -46,30 +46,32 @@ pub(super) use filter::SegmentFilter;
 pub(super) use reader::SegmentReader;
 pub(super) use writer::Segments;
 
-/// The share of its bytes that a page's own entries take on average. Of pages this full one in a hundred goes on.
+/// The average share of its bytes that a page's own entries take. One in a hundred pages with this fill continues on
+/// the next.
 const LOAD: f64 = 0.92;
 
-/// What a segment is made for.
+/// The size that a segment is made for.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct SegmentSize {
-    /// Entries, at most.
+    /// The most entries.
     pub entries: u64,
-    /// Bytes of long changes, about.
+    /// The approximate bytes of long changes.
     pub long_bytes: u64,
 }
 
-/// How a segment is divided.
+/// The division of a segment.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct SegmentShape {
     pub blocks: u32,
     /// Pages of each block.
     pub block_pages: u32,
-    /// Pages of the overflow region, at most.
+    /// The most pages of the overflow region.
     pub overflow_pages: u32,
 }
 
 impl SegmentShape {
-    /// For entries of that size, in blocks of at most `block_pages`. `widened` is how often it was too small.
+    /// Creates the shape for entries of the given size, in blocks of at most `block_pages`. `widened` is the number of
+    /// times that it was too small.
     pub(super) fn new(size: SegmentSize, width: usize, block_pages: u32, widened: u32) -> Self {
         let bytes = size.entries * (width as u64 + 1) + size.long_bytes;
         let per_page = (CONTENT_BYTES as f64 * LOAD) as u64;
@@ -93,18 +95,19 @@ impl SegmentShape {
         self.slot_pages() + u64::from(self.overflow_pages)
     }
 
-    /// The page of a place.
+    /// Returns the page of a place.
     #[inline]
     pub(super) fn page_of(&self, place: u64) -> u64 {
         reduce(place, self.slot_pages())
     }
 
-    /// Is this the last page of its block?
+    /// Returns whether this is the last page of its block.
     pub(super) fn ends_block(&self, page: u64) -> bool {
         page < self.slot_pages() && (page + 1).is_multiple_of(self.block_pages.into())
     }
 
-    /// The page after one that goes on, of which `next` is the overflow page that follows; `None` if it contradicts.
+    /// Returns the page that follows one that continues, given its overflow link `next`; `None` if they contradict each
+    /// other.
     pub(super) fn page_after(&self, page: u64, next: u32) -> Option<u64> {
         let is_chained = page >= self.slot_pages() || self.ends_block(page);
         let after =
@@ -114,7 +117,7 @@ impl SegmentShape {
     }
 }
 
-/// What a segment holds.
+/// The contents of a segment.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct SegmentContent {
     pub entries: u64,
@@ -142,7 +145,7 @@ pub(crate) struct Segment {
     pub place: PagePlace,
     pub shape: SegmentShape,
     pub content: SegmentContent,
-    /// Tells which keys of a staged segment need no read; none for a data segment.
+    /// The filter that rules out reads of a staged segment; `None` for a data segment.
     pub filter: Option<SegmentFilter>,
 }
 
@@ -153,7 +156,7 @@ impl OnFlash for Segment {
 }
 
 impl Segment {
-    /// Pages that were written.
+    /// Returns the number of pages that were written.
     pub(super) fn pages(&self) -> u64 {
         self.shape.pages()
     }
@@ -162,21 +165,21 @@ impl Segment {
         size_of::<Self>() as u64 + self.filter.as_ref().map_or(0, SegmentFilter::ram_bytes)
     }
 
-    /// May it have this place?
+    /// Returns whether it may have this place.
     #[inline]
     pub(super) fn may_have(&self, place: u64) -> bool {
         self.filter.as_ref().is_none_or(|filter| filter.may_have(place))
     }
 
-    /// The device's page of that number.
+    /// Returns the page on the device with the given index.
     pub(super) fn page(&self, index: u64) -> PageId {
         self.place.extent.start.plus(index)
     }
 
-    /// What a page that was read for a key says: its change, none, or which page to read next.
+    /// Interprets a page that was read for a key: returns the key's change, its absence, or which page to read next.
     ///
     /// # Errors
-    /// [`nandex_store::Error::Corrupt`] if the bytes are not those of that page.
+    /// [`nandex_store::Error::Corrupt`] if the bytes are not those of this page.
     pub(super) fn look(
         &self,
         index: u64,
@@ -196,7 +199,7 @@ impl Segment {
         after.ok_or_else(|| self.refuse(index, "a page after it", format!("overflow page {next}")))
     }
 
-    /// Proves a page, by its number in the segment, and finds its parts.
+    /// Verifies a page, given its index in the segment, and parses it.
     pub(super) fn prove<'b>(
         &self,
         index: u64,
@@ -222,7 +225,7 @@ impl Segment {
         nandex_store::Error::corrupt("page of a counting table", page, expected, found).into()
     }
 
-    /// Appends what a checkpoint keeps of it.
+    /// Encodes it for a checkpoint.
     pub(super) fn encode(&self, out: &mut Vec<u8>) {
         let SegmentContent { entries, long_bytes, negatives } = self.content;
         for word in
@@ -236,10 +239,10 @@ impl Segment {
         }
     }
 
-    /// Reads what a checkpoint keeps of a segment, from bytes that may be anything.
+    /// Decodes a segment of a checkpoint from untrusted bytes.
     ///
     /// # Errors
-    /// Corruption, told by the reader.
+    /// Corruption, reported by the reader.
     pub(super) fn decode(structure: StructureId, reader: &mut Reader<'_>) -> Result<Self> {
         let (start, generation) = (PageId(reader.u64()?), reader.u64()?);
         let (entries, long_bytes, negatives) = (reader.u64()?, reader.u64()?, reader.u64()?);

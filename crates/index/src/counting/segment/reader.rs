@@ -1,4 +1,4 @@
-//! Reading a segment from front to back: every page is proven, and the order of its entries.
+//! Reads a segment from front to back, and verifies every page and the order of its entries.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use super::super::keys::KeyPlacing;
 use super::Segment;
 use crate::Result;
 
-/// Streams the entries of a segment in ascending order. The overflow region is in RAM: a few pages.
+/// Streams the entries of a segment in ascending order. Holds the overflow region in RAM: a few pages.
 pub(crate) struct SegmentReader {
     segment: Arc<Segment>,
     placing: KeyPlacing,
@@ -19,12 +19,12 @@ pub(crate) struct SegmentReader {
     /// The pages of the overflow region, read before the first block.
     region: PageReader,
     overflow: Vec<Vec<u8>>,
-    /// The overflow page that comes next, counted from 1; 0 while a block's own pages come.
+    /// The next overflow page, counted from 1; 0 while a block's own pages are read.
     chained: u32,
 }
 
 impl SegmentReader {
-    /// Reads nothing yet.
+    /// Creates a reader without reading anything yet.
     ///
     /// # Errors
     /// As [`PageReader::new`].
@@ -54,7 +54,7 @@ impl SegmentReader {
         Ok(())
     }
 
-    /// Appends the entries of the next page; false at the end.
+    /// Appends the entries of the next page; returns false at the end.
     fn read_page(&mut self, out: &mut Entries) -> Result<bool> {
         let slots = self.segment.shape.slot_pages();
         let from = out.len();

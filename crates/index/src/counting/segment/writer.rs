@@ -1,4 +1,4 @@
-//! Writing segments: a sorted source becomes a segment on an extent of its own.
+//! Writing segments: a sorted source becomes a segment on its own extent.
 
 use std::sync::Arc;
 
@@ -21,21 +21,21 @@ pub(crate) struct Segments {
     pub structure: StructureId,
     pub placing: KeyPlacing,
     pub chunks: IoChunks,
-    /// Pages of a block, at most.
+    /// The most pages of a block.
     pub block_pages: u32,
 }
 
-/// Why a pass over a source ended.
+/// The result of a pass over a source.
 enum Pass {
     Written(Segment),
-    /// Nothing was left.
+    /// The source had no entries left.
     Empty,
-    /// Its pages were too few.
+    /// The segment had too few pages.
     Full,
 }
 
 impl Segments {
-    /// Writes the source that `begin` gives as a segment; writes nothing if it is empty. Begins again with more pages
+    /// Writes the source that `begin` returns as a segment; writes nothing if it is empty. Begins again with more pages
     /// if keys are not spread like hashes. `filtered` segments have a filter in RAM.
     ///
     /// # Errors
@@ -67,7 +67,7 @@ impl Segments {
         Ok(None)
     }
 
-    /// Gives back the overflow pages that were not needed.
+    /// Frees the overflow pages that were not needed.
     fn trimmed(&self, mut segment: Segment) -> Segment {
         let (extent, pages) = (segment.place.extent, segment.shape.pages());
         segment.place.extent.pages = pages;
@@ -129,14 +129,14 @@ impl std::fmt::Debug for Segments {
 struct SegmentWriter {
     shape: SegmentShape,
     pages: PageWriter,
-    /// The page that is filled, and the entries on it.
+    /// The page that is being filled, and the entries on it.
     page: u64,
     builder: PageBuilder,
     /// The entries of the overflow page that the block has begun.
     overflow: PageBuilder,
-    /// Pages of the overflow region, the bodies of those that are full.
+    /// The pages of the overflow region, as bodies of those that are full.
     region: Vec<Box<[u8]>>,
-    /// The first overflow page of the block that is written, counted from 1; 0 while it needs none.
+    /// The first overflow page of the current block, counted from 1; 0 while it needs none.
     chained: u32,
     content: SegmentContent,
     filter: Option<SegmentFilter>,
@@ -164,7 +164,7 @@ impl SegmentWriter {
         }
     }
 
-    /// Adds the next entry; false if the segment has too few pages.
+    /// Adds the next entry; returns false if the segment has too few pages.
     #[inline]
     fn push(&mut self, place: u64, key: &[u8], change: Change) -> Result<bool> {
         let home = self.shape.page_of(place);
@@ -182,7 +182,7 @@ impl SegmentWriter {
         Ok(true)
     }
 
-    /// Adds an entry to a page after the full one; false if the overflow region is full.
+    /// Adds an entry to a page after the full one; returns false if the overflow region is full.
     #[cold]
     fn push_further(&mut self, key: &[u8], change: Change) -> Result<bool> {
         if self.chained == 0 && !self.shape.ends_block(self.page) {
@@ -200,14 +200,14 @@ impl SegmentWriter {
         Ok(self.region.len() < self.shape.overflow_pages as usize)
     }
 
-    /// Ends an overflow page, after which `next` comes, counted from 1; 0 for none.
+    /// Ends an overflow page, which `next` follows, counted from 1; 0 for none.
     fn end_overflow(&mut self, next: u32) {
         let mut body = vec![0; PAGE_BODY_BYTES];
         self.overflow.write(&mut body, next > 0, next);
         self.region.push(body.into());
     }
 
-    /// Ends the page that is filled.
+    /// Ends the page that is being filled.
     fn end_page(&mut self, goes_on: bool) -> Result<()> {
         let chained = std::mem::take(&mut self.chained);
         if chained > 0 {
@@ -219,7 +219,7 @@ impl SegmentWriter {
         Ok(())
     }
 
-    /// Writes what remains, empty pages too, then the overflow region.
+    /// Writes what remains, including empty pages, then the overflow region.
     fn finish(mut self) -> Result<(SegmentShape, SegmentContent, Option<SegmentFilter>)> {
         while self.page < self.shape.slot_pages() {
             self.end_page(false)?;

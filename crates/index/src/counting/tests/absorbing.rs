@@ -1,4 +1,4 @@
-//! Tables that absorb others and sorted streams, and what was buffered before.
+//! Tables that absorb others and sorted streams, and their buffered updates.
 
 use std::sync::Mutex;
 
@@ -30,7 +30,7 @@ fn a_table_absorbs_another_with_other_partitions_and_refuses_what_differs() {
     assert!(one.absorb(&one).is_err());
 }
 
-/// A partition of the other table that is large must not keep whoever wants to stop waiting for its end.
+/// A large partition of the other table must not delay cancellation until its end.
 #[test]
 fn an_absorption_tells_how_far_it_is_and_stops_within_a_partition() {
     let one = Config { k: 1000, q: 50_000, ..Config::tiny() };
@@ -84,11 +84,11 @@ fn a_sorted_stream_is_absorbed_with_each_data_segment_written_once() {
     assert!(absorbing.push(b"short", 1).is_err());
 }
 
-/// A key's count on flash, a removal that is buffered, and what is added after that.
+/// A key's count on flash, a buffered removal, and a later addition.
 const BEFORE: i64 = 5;
 const ADDED: i64 = 3;
 
-/// Keys with counts on flash, of which every third is removed; the removal is in a buffer.
+/// Fills keys with counts on flash, and removes every third; the removals are in a buffer.
 fn with_buffered_removals(table: &Counting, keys: u64) {
     let amounts: Vec<_> = (0..keys).map(|name| (key(name), BEFORE)).collect();
     table.add_many(&amounts.iter().map(|(key, by)| (&key[..], *by)).collect::<Vec<_>>()).unwrap();
@@ -111,11 +111,11 @@ fn absorb_sorted(table: &Counting, keys: u64) {
     absorbing.finish().unwrap();
 }
 
-/// Adds to each key by a table that has these counts, some of them in segments and some in buffers.
+/// Adds to each key from a table that has these counts, some of them in segments and some in buffers.
 fn absorb_other(table: &Counting, keys: u64) {
     let (_device, _volume, other) = self::table(*table.config());
     let all: Vec<_> = (0..keys).map(key).collect();
-    // Its own removals come before its own counts, too.
+    // Its own removals also precede its own counts.
     other.add_many(&all.iter().map(|key| (&key[..], 9)).collect::<Vec<_>>()).unwrap();
     other.remove_many(&all.iter().map(|key| &key[..]).collect::<Vec<_>>()).unwrap();
     other.add_many(&all.iter().map(|key| (&key[..], ADDED)).collect::<Vec<_>>()).unwrap();
@@ -135,8 +135,8 @@ fn assert_sums(table: &Counting, keys: u64, said: &str) {
 
 type AbsorbBy = fn(&Counting, u64);
 
-/// 300 counts were added by the dump of a table to the table itself, after three of its keys had been removed. The
-/// removals were still buffered and were applied last, so these keys had no count at all.
+/// A table's dump was added to the table itself, 300 counts, after three of its keys had been removed. The removals
+/// were still buffered and were applied last, so these keys had no count at all.
 #[test]
 fn what_is_absorbed_comes_after_removals_that_are_buffered() {
     let ways: [(AbsorbBy, &str); 2] =
@@ -157,7 +157,7 @@ fn what_is_absorbed_comes_after_removals_that_are_buffered() {
     }
 }
 
-/// Buffers that are full wait for a flush, and of two spare ones none may be left for updates that come meanwhile.
+/// Full buffers wait for a flush, and neither of two spare ones may be left for updates that arrive meanwhile.
 #[test]
 fn removals_in_buffers_that_wait_for_a_flush_come_before_what_is_absorbed() {
     let ways: [AbsorbBy; 2] = [absorb_sorted, absorb_other];
