@@ -84,7 +84,7 @@ impl Inner {
         (self.partitions.len() / CHECKPOINT_SHARE).max(1) as u64
     }
 
-    /// Writes the result of a plan: the buffers, its runs, and the extra sources.
+    /// Writes the result of a plan by merging the buffers, the plan's runs, and the extra sources.
     fn merge(
         &self,
         buffers: &[Arc<FingerprintBuffer>],

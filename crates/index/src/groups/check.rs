@@ -1,5 +1,5 @@
-//! The offline check of tables of groups: the maps, each record table, that each entry is where a lookup looks for it,
-//! the snapshots, and the entries in the log.
+//! The offline check of tables of groups: the maps, each record table, whether each entry is where a lookup searches
+//! for it, the snapshots, and the entries in the log.
 
 use nandex_device::PageId;
 use nandex_store::Structure;
@@ -21,7 +21,7 @@ use crate::write::SnapshotPlaces;
 use crate::write::check::{Buffers, check_each, check_entries, check_number, note, note_flaws};
 use crate::write::format::WriteState;
 
-/// Checks one table and notes in the checker what is wrong with it. Reads each page of its groups once.
+/// Checks one table and notes flaws in the checker. Reads each page of its groups once.
 pub(super) fn check<S: GroupStructure>(
     checker: &mut Checker,
     contents: &Contents,
@@ -96,24 +96,24 @@ impl<'a, S: GroupStructure> Described<'a, S> {
     }
 }
 
-/// What a structure says of the tables of a group, by their numbers in it.
+/// The rules of a structure for the tables of a group, by their numbers in it.
 pub trait GroupRules {
-    /// What a table is called.
+    /// The structure's name for a table.
     const NOUN: &'static str;
 
-    /// Why a table has no keys of this hash.
+    /// Returns why a table cannot have keys of this hash, if it cannot.
     fn misplaced(&self, table: usize, hash: KeyHash) -> Option<&'static str>;
 
-    /// Takes note of a key in its own table.
+    /// Notes a key in its own table.
     fn note_key(&self, _table: usize, _key: &[u8]) {}
 
-    /// What contradicts that a table has that many entries.
+    /// Returns what contradicts that a table has `entries` entries, if anything.
     fn contradiction(&self, _table: usize, _entries: u64) -> Option<String> {
         None
     }
 }
 
-/// The map of a partition that is checked.
+/// The check of a partition's map.
 pub struct MapCheck<'c, 'b> {
     buffers: &'c Buffers<'b>,
     records: RecordLayout,
@@ -122,7 +122,7 @@ pub struct MapCheck<'c, 'b> {
 }
 
 impl MapCheck<'_, '_> {
-    /// Reads each page of a group once, and notes in the checker what is wrong.
+    /// Reads each page of a group once, and notes flaws in the checker.
     pub fn group<R: GroupRules>(&mut self, rules: &R, group: &Group) {
         let what = self.what(R::NOUN);
         let subject = Subject { structure: Some(self.buffers.name), what: &what };
@@ -148,7 +148,7 @@ impl MapCheck<'_, '_> {
         );
     }
 
-    /// Notes what is wrong with a page of the partition.
+    /// Notes flaws of a page of the partition.
     pub fn note(&mut self, noun: &str, page: PageId, flaws: &[String]) {
         let what = self.what(noun);
         let subject = Subject { structure: Some(self.buffers.name), what: &what };
@@ -160,7 +160,7 @@ impl MapCheck<'_, '_> {
     }
 }
 
-/// The tables of a group that is checked.
+/// The check of a group's tables.
 struct TableCheck<'c, 'b, R> {
     buffers: &'c Buffers<'b>,
     records: RecordLayout,
@@ -169,7 +169,7 @@ struct TableCheck<'c, 'b, R> {
 }
 
 impl<R: GroupRules> TableCheck<'_, '_, R> {
-    /// The entries of a sealed page: how many there are, and what is wrong.
+    /// Returns the number of entries of a sealed page, and its flaws.
     fn table(&self, table: usize, page: Page<'_>) -> (u64, Vec<String>) {
         let body = page.body();
         let mut flaws = Vec::new();
@@ -186,7 +186,7 @@ impl<R: GroupRules> TableCheck<'_, '_, R> {
         (entries, flaws)
     }
 
-    /// Why a lookup would not find the entry of a slot.
+    /// Returns why a lookup would not find the entry of a slot, if it would not.
     fn flaw(&self, table: usize, body: &[u8], slot: usize) -> Option<String> {
         let key = self.records.key(body, slot);
         let hash = self.buffers.hasher.hash(key);

@@ -1,4 +1,4 @@
-//! What a checkpoint keeps of partitions whose record tables are in groups: the places for snapshots, and a map of each
+//! The checkpoint state of partitions whose record tables are in groups: the places for snapshots, and a map of each
 //! partition's groups.
 
 use std::sync::Arc;
@@ -12,26 +12,26 @@ use super::Group;
 use crate::Result;
 use crate::write::{CapturedMaps, Core, Layout, OnFlash, Retired};
 
-/// The version of the state's bytes.
+/// The version of the encoded state.
 const STATE_VERSION: u8 = 1;
 
 /// Bytes of the state before the maps.
 const HEAD_BYTES: usize = 9;
 
-/// Bytes that the write path adds for each partition, or more.
+/// The least bytes that the write path adds for each partition.
 const PARTITION_RECORD_BYTES: usize = 32;
 
-/// Which group has a key: a partition's directory, or its levels.
+/// The map from keys to groups: a partition's directory, or its levels.
 pub trait GroupMap: Default {
-    /// What it is called in sentences about its table.
+    /// The map's name in sentences about its table.
     const NAME: &'static str;
-    /// What its groups are made of.
+    /// The name of what its groups consist of.
     const NOUN: &'static str;
 
-    /// Bytes that a checkpoint keeps of it.
+    /// The bytes that it takes in a checkpoint.
     fn encoded_bytes(&self) -> usize;
 
-    /// Appends what a checkpoint keeps of it. docs/format.md draws the bytes.
+    /// Encodes it for a checkpoint. docs/format.md draws the bytes.
     fn encode(&self, out: &mut Vec<u8>);
 
     /// Its groups.
@@ -43,7 +43,7 @@ pub trait GroupMap: Default {
     /// RAM in bytes.
     fn ram_bytes(&self) -> u64;
 
-    /// RAM in bytes that checkpoints take for it: their bytes, and lists of its extents.
+    /// The RAM in bytes that checkpoints take for it: its encoding, and lists of its extents.
     fn checkpoint_ram_bytes(&self) -> u64 {
         self.groups().map(|it| it.checkpoint_ram_bytes()).sum()
     }
@@ -54,17 +54,17 @@ pub trait GroupMap: Default {
     }
 }
 
-/// What a checkpoint has kept of a table.
+/// The state of a table restored from a checkpoint.
 pub(crate) struct RestoredMaps<M> {
     /// The places for snapshots of buffers.
     pub snapshots: Extent,
-    /// Each partition's.
+    /// The map of each partition.
     pub maps: Vec<M>,
 }
 
 impl<M: GroupMap> RestoredMaps<M> {
-    /// Reads the map of each of these partitions by `decode`, and where snapshots of that many pages are, from a
-    /// checkpoint.
+    /// Decodes the map of each of these partitions with `decode`, and the places of snapshots with the given number of
+    /// pages, from a checkpoint.
     ///
     /// # Errors
     /// Bytes that contradict the configuration, or pages that are not the table's.
@@ -100,7 +100,7 @@ impl<M: GroupMap> RestoredMaps<M> {
     }
 }
 
-/// What the next checkpoint keeps of a table. The caller holds the lock of the maps.
+/// Captures the state of a table for the next checkpoint. The caller holds the lock of the maps.
 pub(crate) fn capture_maps<L, M>(
     core: &Core<L>,
     snapshots: Extent,
@@ -126,7 +126,7 @@ where
     CapturedMaps { bytes, extents: Some(retired.extents(&core.volume, extents)) }
 }
 
-/// Returns whether this extent is one of the structure's own, which are in order.
+/// Returns whether this extent is one of `ordered`, the structure's own extents.
 fn is_own(ordered: &[Extent], extent: Extent) -> bool {
     ordered.binary_search_by_key(&extent.start, |it| it.start).is_ok_and(|at| ordered[at] == extent)
 }

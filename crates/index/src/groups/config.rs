@@ -1,5 +1,4 @@
-//! What tables of groups are created with: the parameters that all of them have, and what can be chosen at each
-//! opening.
+//! The configuration of tables of groups: the parameters that all of them have, and the options of an opening.
 
 use std::fmt::Debug;
 
@@ -18,10 +17,10 @@ pub(super) const PARTITIONS_MAX: u32 = 1 << 16;
 pub trait GroupConfig: Stored + Copy + PartialEq + Debug + Send + Sync + 'static {
     /// The name of its kind in the catalog.
     const KIND: &'static str;
-    /// What errors call its configuration, and its state.
+    /// The names of its configuration and of its state in errors.
     const BYTES: [&'static str; 2];
 
-    /// What its parameters are.
+    /// The specifications of its parameters.
     const SPECS: &'static [ParameterSpec];
 
     /// The smallest limits that work.
@@ -30,14 +29,14 @@ pub trait GroupConfig: Stored + Copy + PartialEq + Debug + Send + Sync + 'static
     /// The parameters that all tables of groups have.
     fn common(&self) -> GroupParameters;
 
-    /// The same with other ones of these.
+    /// Returns the configuration with other common parameters.
     #[must_use]
     fn with_common(self, common: GroupParameters) -> Self;
 
-    /// What it takes of RAM.
+    /// Returns the RAM that it takes.
     fn ram(&self) -> GroupRam;
 
-    /// Refuses what cannot work.
+    /// Fails for a configuration that cannot work.
     ///
     /// # Errors
     /// [`Error::Config`](crate::Error::Config), naming the field.
@@ -53,7 +52,7 @@ pub struct GroupParameters {
     pub value_bytes: usize,
     /// Partitions.
     pub partitions: u32,
-    /// Pages in a write buffer, at most.
+    /// The most pages in a write buffer.
     pub buffer_pages: u32,
     /// Buffers in addition to one per partition.
     pub spare_buffers: u32,
@@ -71,14 +70,14 @@ impl GroupParameters {
         Ok(EntryLayout::new(self.key_bytes, self.value_bytes)?)
     }
 
-    /// The size of a log that seldom makes a table flush early: four times what its buffers hold, at least 2 MiB, in
-    /// bytes.
+    /// Returns the size in bytes of a log that seldom forces a table to flush early: four times the contents of its
+    /// buffers, and at least 2 MiB.
     pub(crate) fn log_bytes_best(&self) -> u64 {
         let bytes = u64::from(self.partitions) * u64::from(self.buffer_pages) * PAGE_BYTES;
         (4 * bytes).next_multiple_of(1 << 20).max(Self::LOG_BYTES_MIN)
     }
 
-    /// The least that [`log_bytes_best`](Self::log_bytes_best) gives, in bytes.
+    /// The least that [`log_bytes_best`](Self::log_bytes_best) returns, in bytes.
     pub(crate) const LOG_BYTES_MIN: u64 = 2 << 20;
 
     pub(crate) fn shape(&self) -> Result<TableShape> {
@@ -89,7 +88,7 @@ impl GroupParameters {
             partitions: self.partitions,
             buffer_pages: self.buffer_pages,
             entries_max: slots,
-            // Removals that a table without RAM to grow takes into full buffers.
+            // Removals that a table without RAM to grow puts into full buffers.
             carry_over_max: slots / 16,
             spare_buffers: self.spare_buffers,
             stagger: self.stagger,

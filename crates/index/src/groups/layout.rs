@@ -1,4 +1,4 @@
-//! The layout of tables of groups: a full buffer rewrites groups of its partition, and a checkpoint keeps the maps.
+//! The layout of tables of groups: a full buffer rewrites groups of its partition, and a checkpoint stores the maps.
 
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 use std::sync::atomic::{AtomicBool, AtomicU64};
@@ -27,16 +27,16 @@ use crate::write::{
 };
 use crate::{Error, Result};
 
-/// What tables of groups add to the write path: a map of groups for each partition.
+/// The layout of tables of groups: a map of groups for each partition.
 #[derive(Debug)]
 pub struct Grouped<S: GroupStructure> {
     pub(crate) config: S::Config,
-    /// What the structure adds.
+    /// The structure's own part.
     pub(crate) own: S,
     pub(crate) shape: TableShape,
     pub(crate) hasher: KeyHasher,
     pub(crate) records: RecordLayout,
-    /// Entries with which its RAM is spent.
+    /// The number of entries at which its RAM is exhausted.
     pub(crate) entries_max: u64,
     /// The places for snapshots of buffers.
     pub(crate) snapshots: Extent,
@@ -48,12 +48,12 @@ pub struct Grouped<S: GroupStructure> {
     pub(crate) is_open: AtomicBool,
 }
 
-/// What is counted of groups in addition to the write path.
+/// Counters of groups in addition to the write path's.
 #[derive(Debug, Default)]
 pub(crate) struct GroupCounters {
-    /// Pages of all groups now.
+    /// The pages of all groups now.
     pub pages: AtomicU64,
-    /// Pages of groups that were replaced since the last capture.
+    /// The pages of groups that were replaced since the last capture.
     pub replaced_pages: AtomicU64,
 }
 
@@ -77,17 +77,18 @@ impl<S: GroupStructure> Layout for Grouped<S> {
         }
     }
 
-    /// As large as suits the tables there are. Until a table is open its buffers have all their pages, since snapshots
-    /// do.
+    /// Creates a buffer of the size that suits the current tables. Until a table is open its buffers have all their
+    /// pages, since snapshots do.
     fn new_buffer(&self) -> Buffer {
         Buffer::new(self.shape.layout, self.hasher, self.buffer_pages())
     }
 
-    /// Is there RAM for the map to grow by another buffer? Removals are let through, if there are enough of them.
+    /// Checks whether there is RAM for the map to grow by another buffer. Removals are admitted if there are enough of
+    /// them.
     fn reserve(core: &Inner<S>, _index: usize, state: &State<S>) -> Result<Space<()>> {
         let few = u64::from(core.layout.shape.entries_max / 16).max(1);
         let entries = core.counters.flushed_entries.load(Relaxed);
-        // What a replay brings was taken before.
+        // Updates of a replay were accepted before.
         let is_replay = !core.layout.is_open.load(Relaxed);
         if entries < core.layout.entries_max || state.forced >= few || is_replay {
             return Ok(Space::Reserved(()));
@@ -103,7 +104,7 @@ impl<S: GroupStructure> Layout for Grouped<S> {
     ) -> Result<()> {
         let flushed = core.put_on_flash(index, &frozen.buffer, scratch);
         if flushed.as_ref().is_err_and(Error::is_no_space) {
-            // Groups that were replaced are free after a checkpoint: the next attempt may find space.
+            // Replaced groups are free after a checkpoint: the next attempt may find space.
             core.volume.checkpoint()?;
         }
         flushed?;
@@ -112,7 +113,7 @@ impl<S: GroupStructure> Layout for Grouped<S> {
         if frozen.buffer.page_count() == core.layout.buffer_pages() {
             core.recycle(frozen.buffer);
         } else {
-            // Its RAM is given back before the new one takes its own.
+            // Its RAM is freed before the new one takes its own.
             drop(frozen);
             core.pool.give(core.layout.new_buffer());
         }
@@ -140,7 +141,7 @@ impl<S: GroupStructure> Layout for Grouped<S> {
             largest = map.ram_bytes().max(largest);
             ram_bytes += map.ram_bytes() + map.checkpoint_ram_bytes();
         }
-        // Each thread makes the next map of a partition. What was replaced is kept until a checkpoint.
+        // Each thread builds the next map of a partition. Replaced maps are kept until a checkpoint.
         let next = largest * core.options.flush_threads.max(1) as u64;
         let replaced = layout.counters.replaced_pages.load(Relaxed);
         let group_pages = layout.config.common().group_pages;
@@ -155,7 +156,7 @@ impl<S: GroupStructure> Grouped<S> {
         (self.counters.pages.load(Relaxed) + self.snapshots.pages) * PAGE_BYTES as u64
     }
 
-    /// Pages of a write buffer now.
+    /// Returns the current pages of a write buffer.
     fn buffer_pages(&self) -> usize {
         if self.is_open.load(Relaxed) {
             self.config.buffer_pages_for(self.counters.pages.load(Relaxed))
@@ -174,7 +175,7 @@ impl<S: GroupStructure> Grouped<S> {
 }
 
 impl GroupCounters {
-    /// Notes that a partition has another map now.
+    /// Notes that the map of a partition was replaced.
     fn note<M: GroupMap>(&self, before: &M, after: &M, replaced: &[Arc<Group>]) {
         self.pages.fetch_add(after.pages().wrapping_sub(before.pages()), Relaxed);
         let replaced: u64 = replaced.iter().map(|it| it.place.extent.pages).sum();
@@ -183,7 +184,7 @@ impl GroupCounters {
 }
 
 impl<S: GroupStructure> Inner<S> {
-    /// Rewrites the groups of a partition with a buffer's updates, and makes the new map its own.
+    /// Rewrites the groups of a partition with a buffer's updates, and installs the new map.
     fn put_on_flash(
         &self,
         index: usize,
@@ -212,7 +213,7 @@ impl<S: GroupStructure> Inner<S> {
         layout.counters.note(&*before, &map, &replaced);
         let (before, after) = (before.entries(), map.entries());
         let merged = MergedKeys { before, after, entries: taken, slots: buffer.slots() };
-        // In the moment in which the flushed buffer leaves RAM.
+        // The map is replaced at the same moment at which the flushed buffer leaves RAM.
         let _maps = layout.hold_maps();
         self.note_merged(merged);
         self.replace_flushed(index, Arc::new(map));
@@ -220,12 +221,12 @@ impl<S: GroupStructure> Inner<S> {
         Ok(())
     }
 
-    /// The updates of a buffer in the order of the tables.
+    /// Returns the updates of a buffer in the order of the tables.
     fn sorted_updates<'b>(&self, buffer: &'b Buffer) -> Vec<Incoming<'b>> {
         let of_pages = buffer.page_entries().map(|(_, _, entry)| entry);
         let all = of_pages.chain(buffer.stash_entries());
         let incoming = |entry: Entry<'b>| Incoming { hash: self.hasher.hash(entry.key), entry };
-        // Always as long, so that the allocator has a place of that length.
+        // The vector always has the same length, so that the allocator can reuse memory of that length.
         let most = self.layout.config.ram().sorted_buffers * self.layout.shape.buffer_limit();
         let mut sorted = Vec::with_capacity(most.max(buffer.len()));
         sorted.extend(all.map(incoming));
@@ -233,10 +234,10 @@ impl<S: GroupStructure> Inner<S> {
         sorted
     }
 
-    /// Replaces what a partition has on flash as the flushed buffer leaves RAM. The caller holds the lock of the maps.
+    /// Replaces the level of a partition as the flushed buffer leaves RAM. The caller holds the lock of the maps.
     fn replace_flushed(&self, index: usize, after: Arc<S::Map>) {
         let mut state = self.partitions[index].write();
-        // It goes back to the pool once its last reference is gone, the caller's.
+        // The buffer returns to the pool once its last reference, the caller's, is dropped.
         drop(state.take_flushed());
         let (entries, before) = (after.entries(), std::mem::replace(&mut state.level, after));
         drop(state);
@@ -245,12 +246,12 @@ impl<S: GroupStructure> Inner<S> {
         self.moved.store(true, SeqCst);
     }
 
-    /// Asks for a checkpoint, after which replaced groups are free, if there are many; takes it if there are too many.
+    /// Requests a checkpoint, after which replaced groups are free, if there are many; takes it if there are too many.
     fn checkpoint_if_much_replaced(&self) -> Result<()> {
         let counters = &self.layout.counters;
         let most = (counters.pages.load(Relaxed) / CHECKPOINT_SHARE).max(REPLACED_MIN);
         match counters.replaced_pages.load(Relaxed) {
-            // The background is behind; updates wait for it, as they wait for a rewrite.
+            // The background has fallen behind; updates wait for it, as they wait for a rewrite.
             replaced if replaced >= 2 * most => Ok(self.volume.checkpoint()?),
             replaced if replaced >= most => self.ask_for_checkpoint(),
             _ => Ok(()),
@@ -272,7 +273,7 @@ impl<S: GroupStructure> Checkpoints for Grouped<S> {
 
     fn committed(_core: &Inner<S>) {}
 
-    /// Replaces buffers with more pages than suit the tables there are, and what they hold.
+    /// Replaces buffers that have more pages than suit the current tables, and copies their entries.
     fn recovered(core: &Inner<S>) {
         let layout = &core.layout;
         layout.is_open.store(true, Relaxed);
@@ -282,7 +283,7 @@ impl<S: GroupStructure> Checkpoints for Grouped<S> {
         }
         for partition in &core.partitions {
             let mut state = partition.write();
-            // Three quarters of a page's slots: that many fit whatever their hashes are, with the stash.
+            // Three quarters of a page's slots: that number fits whatever the hashes are, with the stash.
             let held = state.active_mut().len().div_ceil(entries.slots() * 3 / 4);
             let pages = least.max(held);
             if pages < state.active_mut().page_count() {

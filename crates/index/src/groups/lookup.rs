@@ -1,4 +1,4 @@
-//! What a lookup reads below the buffers: the record tables that the structure names.
+//! Lookups below the buffers: they read the record tables that the structure names.
 
 use std::sync::Arc;
 
@@ -17,15 +17,15 @@ use crate::{Error, Result};
 #[derive(Clone, Debug)]
 pub(crate) struct GroupProbe<W> {
     key: LookupKey,
-    /// Keeps the group's pages as they are.
+    /// Keeps the group's pages from being reused.
     group: Arc<Group>,
     table: u32,
-    /// What the table said.
+    /// The table's answer.
     found: Option<Value>,
     way: W,
 }
 
-/// A lookup of this key that takes this step.
+/// Turns a step of the structure into a lookup of this key.
 #[inline]
 fn probe<W>(key: LookupKey, step: GroupStep<W>) -> LookupStep<GroupProbe<W>, Option<Value>> {
     step.map_read(|GroupPlace { group, table, way }| GroupProbe {
@@ -70,7 +70,7 @@ impl<S: GroupStructure> KeyLookup for Core<Grouped<S>> {
     ) -> Result<LookupStep<GroupProbe<S::Way>, Option<Value>>> {
         let hash = *hash;
         let state = self.partitions[self.partition_of(hash)].read();
-        // Its lines come while the buffers are asked, whose pages take as long to come.
+        // Its cache lines arrive while the buffers are searched, whose pages take as long to arrive.
         S::prefetch(&state.level, hash);
         let known = state.buffered(hash, key)?;
         if known.is_known() {

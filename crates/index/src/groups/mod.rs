@@ -1,10 +1,10 @@
 //! Tables whose pages are **record tables** in groups: one page each, rewritten by full buffers.
 //!
-//! A **group** is some record tables next to one another, an extent of their own, written at once and replaced at once.
-//! A flush reads groups in order ([`GroupReader`]), puts its updates in, and writes new ones ([`GroupWriter`]); one
-//! checkpoint replaces the old by the new. All of that is the same for each structure of this kind, as are its handle
-//! ([`GroupTable`]), opening, lookup, iteration, check and most of its parameters. What differs is a
-//! [`GroupStructure`]: which table has a key, and when tables split or spill.
+//! A **group** is several consecutive record tables in one extent, which is written and replaced as a whole. A flush
+//! reads groups in order ([`GroupReader`]), applies its updates, and writes new ones ([`GroupWriter`]); one checkpoint
+//! replaces the old by the new. All of that is the same for each structure of this kind, as are its handle
+//! ([`GroupTable`]), opening, lookup, iteration, check and most of its parameters. A [`GroupStructure`] defines the
+//! rest: which table has a key, and when tables split or spill.
 //!
 //! ```text
 //!   GroupTable<S> -> write path -> Grouped<S>: Layout, Checkpoints      open, lookup, iter, check, model
@@ -61,7 +61,7 @@ pub(crate) use layout::Grouped;
 /// The most tables of a group.
 pub const GROUP_PAGES_MAX: u32 = 256;
 
-/// Groups in memory while tables are rewritten: those that are read, one that is filled, and those that are written.
+/// The groups in memory while tables are rewritten: those being read, one being filled, and those being written.
 pub(crate) const GROUPS_IN_RAM: u64 = (reader::IN_FLIGHT_MAX + 1 + writer::IN_FLIGHT_MAX) as u64;
 
 /// Bytes of a group in a checkpoint, without its notes.
@@ -70,19 +70,19 @@ pub const GROUP_BYTES: usize = 22;
 /// RAM of a group, without its notes: its place in a list, and what it counts.
 pub(crate) const GROUP_RAM_BYTES: u64 = (size_of::<Group>() + 3 * size_of::<usize>()) as u64;
 
-/// Copies in RAM of what a checkpoint keeps, at most: the volume's, and the one that is written, twice.
+/// The most copies in RAM of the checkpoint's state: the volume's, and the one being written, twice.
 pub(crate) const CHECKPOINT_COPIES: u64 = 3;
 
-/// RAM that checkpoints take for a group, without its notes: what they keep of it, and its extent in five lists, of
-/// the last checkpoint and of this one.
+/// The RAM that checkpoints take for a group, without its notes: its encoding, and its extent in five lists, of the
+/// last checkpoint and of this one.
 pub(crate) const GROUP_CHECKPOINT_RAM_BYTES: u64 =
     CHECKPOINT_COPIES * (GROUP_BYTES + size_of::<Extent>()) as u64 + 5 * size_of::<Extent>() as u64;
 
-/// The share of all tables after whose replacement the next checkpoint is asked for: an eighth. So much flash has
-/// old tables in addition to the new ones, and twice as much if the checkpoint is late.
+/// The share of all tables whose replacement triggers a request for the next checkpoint: an eighth. This share of the
+/// flash has old tables in addition to the new ones, and twice as much if the checkpoint is late.
 const CHECKPOINT_SHARE: u64 = 8;
 
-/// The least number of pages that are replaced before a checkpoint is asked for.
+/// The least number of replaced pages that triggers a request for a checkpoint.
 const REPLACED_MIN: u64 = 64;
 
 /// Tables that were written together, one page each, and will be replaced together.
@@ -90,7 +90,7 @@ const REPLACED_MIN: u64 = 64;
 pub struct Group {
     /// Its pages.
     pub place: PagePlace,
-    /// A byte for each table, whose meaning is the structure's: a depth, or whether it has entries.
+    /// A byte for each table, whose meaning the structure defines: a depth, or whether it has entries.
     pub notes: Box<[u8]>,
     /// Entries in all of them.
     pub entries: u64,
@@ -103,7 +103,7 @@ impl OnFlash for Group {
 }
 
 impl Group {
-    /// A group that was written there, of this generation, with a note for each table.
+    /// Creates the description of a group that was written at `place` with this generation and a note for each table.
     pub fn new(
         structure: StructureId,
         (start, generation): (PageId, u64),
@@ -115,7 +115,7 @@ impl Group {
         Self { place, notes: notes.into(), entries }
     }
 
-    /// Is a page of the group what it should be?
+    /// Verifies a page of the group.
     ///
     /// # Errors
     /// Damage.
@@ -136,12 +136,12 @@ impl Group {
         GROUP_CHECKPOINT_RAM_BYTES + self.notes.len() as u64 * CHECKPOINT_COPIES
     }
 
-    /// Bytes that a checkpoint keeps of it.
+    /// The bytes that it takes in a checkpoint.
     pub fn encoded_bytes(&self) -> usize {
         GROUP_BYTES + self.notes.len()
     }
 
-    /// Appends what a checkpoint keeps of it. docs/format.md draws the bytes.
+    /// Encodes it for a checkpoint. docs/format.md draws the bytes.
     pub fn encode(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(&self.place.extent.start.0.to_le_bytes());
         out.extend_from_slice(&self.place.generation.to_le_bytes());
@@ -150,10 +150,10 @@ impl Group {
         out.extend_from_slice(&self.notes);
     }
 
-    /// Reads what a checkpoint keeps of one, from bytes that may be anything.
+    /// Decodes a group of a checkpoint from untrusted bytes.
     ///
     /// # Errors
-    /// Corruption, told by the reader.
+    /// Corruption, reported by the reader.
     pub fn decode(structure: StructureId, reader: &mut Reader<'_>) -> Result<Self> {
         let (start, generation) = (PageId(reader.u64()?), reader.u64()?);
         let (entries, tables) = (reader.u32()?, reader.u16()?);

@@ -1,4 +1,4 @@
-//! What a table of groups costs when it holds what is required, and the search for its buffers.
+//! The costs of a table of groups with the required entries, and the search for the size of its buffers.
 
 use super::config::PARTITIONS_MAX;
 use super::{GroupConfig, GroupParameters};
@@ -10,7 +10,7 @@ use crate::model::{
 use crate::options::FLUSH_THREADS;
 use crate::{OpenOptions, Result};
 
-/// Pages of tables over those of the buffers, as long as buffers may grow.
+/// The ratio of pages of tables to pages of buffers, as long as buffers may grow.
 pub const TABLES_PER_BUFFER: u64 = 16;
 /// The most pages of a buffer.
 const BUFFER_PAGES_MAX: u64 = 64;
@@ -18,7 +18,7 @@ const BUFFER_PAGES_MAX: u64 = 64;
 pub const GROUP_PAGES: u32 = 64;
 /// The least RAM of a table whose groups have the usual size.
 const LARGE_RAM_BYTES: u64 = 16 << 20;
-/// Tables of a group where there is less.
+/// The tables of a group if there is less RAM.
 const GROUP_PAGES_SMALL: u32 = 16;
 /// The share of a buffer's slots in use when it is full.
 const BUFFER_FILL: f64 = 0.93;
@@ -31,34 +31,34 @@ pub trait GroupModel: GroupConfig {
     /// A policy other than [`Policy::Grow`], too little RAM.
     fn advised(requirements: &Requirements) -> Result<Self>;
 
-    /// Record tables of that many entries, a page each.
+    /// Returns the record tables for `entries` entries, a page each.
     fn tables(&self, entries: u64) -> f64;
 
-    /// Device operations when it holds that many entries.
+    /// Returns the device operations that each operation costs with `entries` entries.
     fn costs_with(&self, entries: u64) -> OperationCosts;
 
-    /// Bytes of flash for each entry that it grows by, as the mean over a doubling.
+    /// Returns the bytes of flash for each entry that it grows by, as the mean over a doubling.
     fn flash_bytes_per_entry(&self) -> f64;
 
-    /// Pages of a write buffer where all tables together are that many pages.
+    /// Returns the pages of a write buffer if all tables together have `tables` pages.
     fn buffer_pages_for(&self, _tables: u64) -> usize {
         self.common().buffer_pages as usize
     }
 
-    /// The parameters that only this kind has, by their names.
+    /// The parameters that only this kind has, by name.
     fn parameters(&self) -> Vec<Parameter>;
 
-    /// The same in a few words.
+    /// Describes them in a few words.
     fn shape(&self) -> String;
 
-    /// The notes of a prediction for that many entries, from those that all kinds have.
+    /// Returns the notes of a prediction for `entries` entries, given those common to all kinds.
     fn notes(&self, entries: u64, notes: Notes) -> Notes;
 }
 
-/// Parameters to begin with: one partition of a page.
+/// Returns initial parameters: one partition with a buffer of one page.
 ///
 /// # Errors
-/// What the structure cannot do.
+/// A requirement that the structure cannot meet.
 pub fn plain<C: GroupConfig>(requirements: &Requirements) -> Result<GroupParameters> {
     requirements.check()?;
     requirements.check_no_extras(C::KIND)?;
@@ -76,7 +76,8 @@ pub fn plain<C: GroupConfig>(requirements: &Requirements) -> Result<GroupParamet
     })
 }
 
-/// The same with buffers of that many pages together, for that many partitions if there are enough pages.
+/// Returns the parameters with buffers of `buffers` pages in total, for at least `partitions_min` partitions if there
+/// are enough pages.
 #[must_use]
 pub fn with_buffers(plain: GroupParameters, buffers: u64, partitions_min: u64) -> GroupParameters {
     let wanted = partitions_min.max(buffers.div_ceil(BUFFER_PAGES_MAX)).next_power_of_two();
@@ -91,7 +92,7 @@ pub fn with_buffers(plain: GroupParameters, buffers: u64, partitions_min: u64) -
     }
 }
 
-/// The most pages of all buffers that fit, up to that many; one if none fit.
+/// Returns the most pages of all buffers that fit, up to `most`; 1 if none fit.
 pub fn most_buffers(most: u64, fits: impl Fn(u64) -> bool) -> u64 {
     let mut buffers = most.max(1);
     while buffers > 1 && !fits(buffers) {
@@ -100,7 +101,7 @@ pub fn most_buffers(most: u64, fits: impl Fn(u64) -> bool) -> u64 {
     buffers
 }
 
-/// The configuration, if it fits into the required RAM.
+/// Returns the configuration if it fits into the required RAM.
 ///
 /// # Errors
 /// Too little RAM.
@@ -112,33 +113,33 @@ pub fn within<C: GroupConfig>(config: C, requirements: &Requirements) -> Result<
     }
 }
 
-/// RAM without the maps, in bytes, with the usual threads.
+/// Returns the RAM without the maps, in bytes, with the default threads.
 pub fn ram_bytes<C: GroupConfig>(config: &C) -> u64 {
     config.ram().empty_bytes(FLUSH_THREADS)
 }
 
-/// RAM of the maps of that many entries at most, in bytes.
+/// Returns the most RAM of the maps for `entries` entries, in bytes.
 pub fn map_bytes<C: GroupConfig>(config: &C, entries: u64) -> u64 {
     (entries as f64 * config.ram().map_bytes_per_entry(FLUSH_THREADS)) as u64
 }
 
-/// Bytes that a rewrite of all tables of a partition reads, and writes, at that many entries.
+/// Returns the bytes that a rewrite of all tables of a partition reads, and writes, with `entries` entries.
 pub fn rewrite_bytes<C: GroupModel>(config: &C, entries: u64) -> f64 {
     config.tables(entries) / f64::from(config.common().partitions) * PAGE_BYTES as f64
 }
 
-/// Pages of a buffer when the table holds that many entries.
+/// Returns the pages of a buffer when the table has `entries` entries.
 pub fn buffer_pages<C: GroupModel>(config: &C, entries: u64) -> usize {
     config.buffer_pages_for(config.tables(entries) as u64)
 }
 
-/// Entries that a full buffer brings when the table holds that many.
+/// Returns the entries that a full buffer flushes when the table has `entries` entries.
 pub fn buffered_entries<C: GroupModel>(config: &C, entries: u64) -> f64 {
     let slots = config.common().layout().map_or(1, |layout| layout.slots());
     (slots as f64 * buffer_pages(config, entries) as f64 * BUFFER_FILL).max(1.0)
 }
 
-/// Flash when the table holds that many entries, in bytes: tables, spare groups, and places for snapshots.
+/// Returns the flash of a table with `entries` entries, in bytes: tables, spare groups, and places for snapshots.
 ///
 /// # Errors
 /// Widths out of range.
@@ -148,9 +149,9 @@ pub fn flash_bytes<C: GroupModel>(config: &C, entries: u64) -> Result<u64> {
     Ok(table_bytes + table_bytes / 4 + rewrite_bytes(config, entries) as u64 + snapshot_bytes)
 }
 
-/// RAM when the table holds that many entries, in bytes: buffers, and everything else.
+/// Returns the RAM of a table with `entries` entries, in bytes: buffers, and everything else.
 fn ram_bytes_with<C: GroupModel>(config: &C, entries: u64) -> (u64, u64) {
-    // Tables that are a little more than was expected make buffers a page larger.
+    // Slightly more tables than expected make buffers a page larger.
     let common = config.common();
     let pages = (buffer_pages(config, entries) as u32 + 1).min(common.buffer_pages);
     let then = config.with_common(GroupParameters { buffer_pages: pages, ..common });
@@ -158,13 +159,13 @@ fn ram_bytes_with<C: GroupModel>(config: &C, entries: u64) -> (u64, u64) {
     (then.ram().buffer_bytes(), other + map_bytes(config, entries))
 }
 
-/// The same as one number.
+/// Returns the total of both.
 pub fn ram_bytes_in_all<C: GroupModel>(config: &C, entries: u64) -> u64 {
     let (buffers, other) = ram_bytes_with(config, entries);
     buffers + other
 }
 
-/// The configuration and costs of a table when it holds the required entries.
+/// Returns the configuration and costs of a table with the required entries.
 ///
 /// # Errors
 /// Those of the search; a limit that cannot be kept.
@@ -201,7 +202,7 @@ pub fn advise<C: GroupModel>(requirements: &Requirements) -> Result<Prediction> 
     })
 }
 
-/// The parameters of a table, by their names.
+/// The parameters of a table, by name.
 pub(super) fn parameters<C: GroupModel>(config: &C) -> Vec<Parameter> {
     let number = |number: u32| ParameterValue::Count(number.into());
     let common = config.common();
@@ -230,7 +231,7 @@ fn notes<C: GroupConfig>(config: &C) -> Notes {
     }
 }
 
-/// The costs of the entries of tables that are 16 times the buffers.
+/// Returns the costs of operations when the tables are 16 times the buffers.
 pub(super) fn usual_costs<C: GroupModel>(config: &C) -> OperationCosts {
     let common = config.common();
     let buffers = u64::from(common.partitions) * u64::from(common.buffer_pages);

@@ -1,4 +1,4 @@
-//! From flash back to memory: the maps of the checkpoint; snapshots and the log are the write path's.
+//! Recovery of the maps from the checkpoint; the write path restores snapshots and the log.
 
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
@@ -60,7 +60,7 @@ pub(super) fn open<S: GroupStructure>(
     Ok(handle)
 }
 
-/// The configuration with the RAM of this opening.
+/// Returns the configuration with the RAM limit of this opening.
 fn limited<C: GroupConfig>(config: C, options: &OpenOptions) -> Result<C> {
     let config = limited_to(config, options.ram_bytes_max.or(config.common().ram_bytes_max));
     config.check()?;
@@ -73,7 +73,7 @@ fn limited_to<C: GroupConfig>(config: C, ram_bytes_max: Option<u64>) -> C {
     config.with_common(super::GroupParameters { ram_bytes_max, ..common })
 }
 
-/// Counts the groups that there are.
+/// Counts the restored groups.
 fn count<S: GroupStructure>(core: &Core<Grouped<S>>) -> Result<()> {
     for partition in &core.partitions {
         let map = Arc::clone(&partition.read().level);
@@ -83,7 +83,7 @@ fn count<S: GroupStructure>(core: &Core<Grouped<S>>) -> Result<()> {
     Ok(())
 }
 
-/// The map of each partition, and the places for snapshots, from the checkpoint.
+/// Restores the map of each partition, and the places for snapshots, from the checkpoint.
 ///
 /// # Errors
 /// Bytes that contradict the configuration, or pages that are not the table's.

@@ -1,4 +1,4 @@
-//! What tables of groups take of RAM, counted before there are any.
+//! The RAM of tables of groups, computed from the configuration.
 
 use nandex_store::buffer::STASH_LEN_MAX;
 use nandex_store::records::RecordLayout;
@@ -11,13 +11,13 @@ use crate::Result;
 use crate::model::{PAGE_BYTES, too_little_ram};
 use crate::write::snapshot_pages;
 
-/// RAM that does not depend on the configuration: the log's blocks, pages of lookups under way.
+/// RAM that does not depend on the configuration: the log's blocks, pages of lookups in progress.
 const FIXED_RAM_BYTES: u64 = 9 << 17;
 
 /// RAM of a partition without its buffer, in bytes.
 const PARTITION_BYTES: u64 = 2304;
 
-/// The share of the groups that were replaced since the last checkpoint, at most.
+/// The largest share of the groups that were replaced since the last checkpoint.
 const REPLACED: f64 = 0.25;
 
 /// RAM of an entry in a buffer's stash, in addition to its bytes.
@@ -26,24 +26,24 @@ const STASHED_BYTES: u64 = 32;
 /// The RAM of a table of groups.
 #[derive(Clone, Copy, Debug)]
 pub struct GroupRam {
-    /// What all of them have.
+    /// The parameters that all of them have.
     pub common: GroupParameters,
     /// The layout of record tables.
     pub records: RecordLayout,
     /// RAM of the map for each table, in bytes, without its group's.
     pub name_bytes: u64,
-    /// Groups of each partition that have fewer tables than others.
+    /// The groups of each partition that have fewer tables than others.
     pub short_groups: u64,
-    /// RAM that does not grow with the table, in bytes.
+    /// RAM that does not depend on the size of the table, in bytes.
     pub fixed_bytes: u64,
     /// RAM of a rewrite's own, in bytes.
     pub rewrite_bytes: u64,
-    /// Buffers whose entries a rewrite sorts.
+    /// The number of buffers whose entries a rewrite sorts.
     pub sorted_buffers: usize,
 }
 
 impl GroupRam {
-    /// What a structure takes that has nothing of its own.
+    /// Creates the RAM of a structure without RAM of its own.
     #[must_use]
     pub const fn new(common: GroupParameters, records: RecordLayout) -> Self {
         Self {
@@ -66,8 +66,8 @@ impl GroupRam {
         buffers * (u64::from(it.buffer_pages) * (PAGE_BYTES + 8) + STASH_LEN_MAX as u64 * stashed)
     }
 
-    /// RAM that each thread takes to flush buffers, in bytes: groups, what is the structure's own, and the entries of
-    /// buffers in the order of hashes.
+    /// Returns the RAM that each thread takes to flush buffers, in bytes: groups, the structure's own memory, and the
+    /// entries of buffers in hash order.
     #[must_use]
     pub fn flush_bytes(&self) -> u64 {
         let entries = self.common.shape().map_or(0, |shape| shape.buffer_limit());
@@ -76,7 +76,7 @@ impl GroupRam {
         groups + self.rewrite_bytes + sorted
     }
 
-    /// RAM that it shares with other structures of the volume, in bytes, where one thread flushes.
+    /// Returns the RAM that it shares with other structures of the volume, in bytes, if one thread flushes.
     #[must_use]
     pub fn shared_bytes(&self) -> u64 {
         FIXED_RAM_BYTES + self.flush_bytes()
@@ -88,8 +88,8 @@ impl GroupRam {
         self.common.shape().map_or(0, |shape| snapshot_pages(&shape) / places * PAGE_BYTES)
     }
 
-    /// RAM without the maps, in bytes, with buffers of all pages and that many threads that flush buffers; 0 is one,
-    /// the updating one.
+    /// Returns the RAM without the maps, in bytes, with buffers of all pages and `flush_threads` threads that flush; 0
+    /// counts as one, the updating thread.
     #[must_use]
     pub fn empty_bytes(&self, flush_threads: usize) -> u64 {
         let groups = self.short_groups * (GROUP_RAM_BYTES + GROUP_CHECKPOINT_RAM_BYTES);
@@ -101,13 +101,13 @@ impl GroupRam {
             + self.flush_bytes() * flush_threads.max(1) as u64
     }
 
-    /// RAM of the maps for each entry at most, in bytes, with that of checkpoints: tables are two fifths full on
-    /// average at least, when many have just split, or a level was just begun and all its groups are there.
+    /// Returns the most RAM of the maps for each entry, in bytes, including that of checkpoints: tables are on average
+    /// at least two fifths full, when many have just split, or a level was just begun and all its groups exist.
     #[must_use]
     pub fn map_bytes_per_entry(&self, flush_threads: usize) -> f64 {
         let per_table = |bytes: u64| bytes as f64 / f64::from(self.common.group_pages);
         let group = 1.0 + per_table(GROUP_RAM_BYTES);
-        // Each thread makes the next map of one partition.
+        // Each thread builds the next map of one partition.
         let next = flush_threads.max(1) as f64 / f64::from(self.common.partitions);
         let checkpoint = CHECKPOINT_COPIES as f64 + per_table(GROUP_CHECKPOINT_RAM_BYTES);
         let names = self.name_bytes as f64;
@@ -115,7 +115,7 @@ impl GroupRam {
         table / (0.4 * self.records.slots() as f64)
     }
 
-    /// Entries that the table surely holds within its RAM.
+    /// Returns the entries that the table is guaranteed to hold within its RAM.
     #[must_use]
     pub fn entries_max(&self, flush_threads: usize) -> u64 {
         self.common.ram_bytes_max.map_or(u64::MAX, |most| {
@@ -124,10 +124,10 @@ impl GroupRam {
         })
     }
 
-    /// Refuses less RAM than the table takes without entries.
+    /// Fails for less RAM than the table takes without entries.
     ///
     /// # Errors
-    /// [`Error::Config`](crate::Error::Config), with the least.
+    /// [`Error::Config`](crate::Error::Config), with the least RAM.
     pub fn check(&self, flush_threads: usize) -> Result<()> {
         let least = self.empty_bytes(flush_threads);
         match self.common.ram_bytes_max.filter(|most| *most < least) {

@@ -1,4 +1,4 @@
-//! Reading groups in order: while one is used, the next one is read.
+//! Reads groups in order: while one is used, the next one is read.
 
 use std::sync::Arc;
 
@@ -7,34 +7,34 @@ use nandex_device::{Completion, Device, Op, OpKind, PageBuf, Queue};
 use super::Group;
 use crate::Result;
 
-/// Groups that are read at the same time: the one that is waited for, and the next one. When that is given to the
-/// caller, the other buffer is in flight: there are no more.
+/// The groups that are read at the same time: the one being waited for, and the next one. When the first is given to
+/// the caller, only the other buffer is in flight.
 pub(super) const IN_FLIGHT_MAX: usize = 2;
 
-/// The queue and the memory that reading groups takes again and again. Proves nothing: it gives bytes.
+/// The queue and the memory that reading groups reuses. It does not verify the bytes that it returns.
 pub struct GroupReader {
     queue: Box<dyn Queue>,
     /// The most pages of a group.
     group_pages: usize,
-    /// Groups that were read and not taken, by their numbers.
+    /// Groups that were read but not taken, by number.
     ready: Vec<(u64, PageBuf)>,
     idle: Vec<PageBuf>,
 }
 
 impl GroupReader {
-    /// For groups of at most that many pages.
+    /// Creates a reader for groups of at most `group_pages` pages.
     ///
     /// # Errors
-    /// The device has no queue to give.
+    /// The device has no free queue.
     pub(crate) fn new(device: &dyn Device, group_pages: usize) -> Result<Self> {
         let queue = device.queue(IN_FLIGHT_MAX)?;
         Ok(Self { queue, group_pages, ready: Vec::new(), idle: Vec::new() })
     }
 
-    /// Begins with the first of these groups, after what an earlier failure has left ended.
+    /// Begins with the first of these groups, once the remaining reads of an earlier failure have ended.
     ///
     /// # Errors
-    /// A queue that is broken.
+    /// A broken queue.
     pub fn begin(&mut self, groups: &[Arc<Group>]) -> Result<()> {
         let mut done = Vec::new();
         while self.queue.in_flight() > 0 {
@@ -45,7 +45,7 @@ impl GroupReader {
         self.start(groups, 0)
     }
 
-    /// The bytes of a group, after those of the one before it.
+    /// Returns the bytes of the next group in order.
     ///
     /// # Errors
     /// A failed read.
@@ -70,7 +70,7 @@ impl GroupReader {
         self.idle.push(buf);
     }
 
-    /// A buffer of that many pages.
+    /// Returns a buffer of `pages` pages.
     pub fn buffer(&mut self, pages: usize) -> PageBuf {
         let idle = self.idle.pop().filter(|buf| buf.capacity_pages() >= pages);
         let mut buf = idle.unwrap_or_else(|| PageBuf::zeroed(pages.max(self.group_pages)));
@@ -78,7 +78,7 @@ impl GroupReader {
         buf
     }
 
-    /// Starts the read of a group, if there is one of that number.
+    /// Starts the read of a group, if there is one with this number.
     fn start(&mut self, groups: &[Arc<Group>], number: usize) -> Result<()> {
         let Some(group) = groups.get(number) else { return Ok(()) };
         let buf = self.buffer(group.notes.len());

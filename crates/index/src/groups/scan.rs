@@ -1,4 +1,4 @@
-//! A pass over partitions, group by group. A key is in one group at most.
+//! A pass over partitions, group by group. A key is in at most one group.
 
 use std::sync::Arc;
 
@@ -9,12 +9,12 @@ use crate::scan::{Found, Scan, Visitor, read, visit_buffers};
 use crate::write::Core;
 use crate::{Damage, Result};
 
-/// Lists a table. A portion is a partition, whose buffers and groups are of one moment.
+/// Lists a table. A portion is a partition, with its buffers and groups at one moment.
 pub(super) struct Partitions<'t, S: GroupStructure> {
     core: &'t Core<Grouped<S>>,
-    /// The partition that comes next.
+    /// The next partition.
     next: usize,
-    /// What is left of the current one.
+    /// The remaining groups of the current partition.
     groups: std::vec::IntoIter<Arc<Group>>,
 }
 

@@ -1,5 +1,5 @@
-//! The seam to a structure whose record tables are in groups: which table has a key, and what a full buffer makes of
-//! the tables there are.
+//! The interface to a structure whose record tables are in groups: it determines which table has a key, and how a full
+//! buffer changes the tables.
 
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use crate::Result;
 use crate::api::Value;
 use crate::lookup::LookupKey;
 
-/// A structure whose record tables are in groups. An open table has one of it, next to the maps of its partitions.
+/// A structure whose record tables are in groups. An open table has one instance, next to the maps of its partitions.
 pub trait GroupStructure: GroupLookups<Map: GroupMap> {
     /// Its name in sentences, such as `RHIK`.
     const NAME: &'static str;
@@ -31,25 +31,25 @@ pub trait GroupStructure: GroupLookups<Map: GroupMap> {
 
     /// What a table of this kind is created with.
     type Config: GroupModel;
-    /// Memory that rewrites use again and again, in addition to that for groups.
+    /// Memory that rewrites reuse, in addition to that for groups.
     type Scratch: Default + Send;
-    /// Its figures, for users.
+    /// Its statistics, for users.
     type Stats;
 
-    /// The structure's own part of a table with this configuration.
+    /// Creates the structure's own part of a table with this configuration.
     fn new(config: &Self::Config) -> Self;
 
-    /// Reads what a checkpoint keeps of a partition's map, from bytes that may be anything.
+    /// Decodes a partition's map of a checkpoint from untrusted bytes.
     ///
     /// # Errors
-    /// Corruption, told by the reader.
+    /// Corruption, reported by the reader.
     fn decode_map(
         config: &Self::Config,
         structure: StructureId,
         reader: &mut Reader<'_>,
     ) -> Result<Self::Map>;
 
-    /// Rewrites the groups of a partition as far as a full buffer's updates change them.
+    /// Rewrites the groups of a partition that a full buffer's updates change.
     ///
     /// # Errors
     /// A failed read or write, damage, no space.
@@ -59,23 +59,23 @@ pub trait GroupStructure: GroupLookups<Map: GroupMap> {
         rewrite: GroupRewrite<'_, '_, Self::Scratch>,
     ) -> Result<RewrittenMap<Self::Map>>;
 
-    /// Proves offline what the map of a partition says of its groups.
+    /// Checks offline that the map of a partition agrees with its groups.
     fn check_map(config: &Self::Config, map: &Self::Map, check: &mut MapCheck<'_, '_>);
 
-    /// Returns the figures of a table with these maps.
+    /// Returns the statistics of a table with these maps.
     fn stats(&self, maps: &[Arc<Self::Map>]) -> Self::Stats;
 
-    /// RAM of its own, without the maps, in bytes.
+    /// Returns its own RAM, without the maps, in bytes.
     fn ram_bytes(&self) -> u64 {
         0
     }
 }
 
-/// How lookups find the record table of a key.
+/// The part of a structure that finds the record table of a key.
 pub trait GroupLookups: Debug + Send + Sync + Sized + 'static {
     /// The groups of a partition at one moment.
     type Map: Debug + Send + Sync;
-    /// Where a lookup goes on when a table does not have its key.
+    /// How a lookup continues when a table does not have its key.
     type Way: Clone + Debug;
 
     /// Returns the first table to read for a key that no buffer has, or the answer.
@@ -87,11 +87,11 @@ pub trait GroupLookups: Debug + Send + Sync + Sized + 'static {
         LookupStep::Answer(None)
     }
 
-    /// Asks the processor to fetch what [`first`](Self::first) will read.
+    /// Prefetches what [`first`](Self::first) will read.
     #[inline]
     fn prefetch(_map: &Self::Map, _hash: KeyHash) {}
 
-    /// Takes note of a page that a lookup has read and proven.
+    /// Notes a page that a lookup has read and verified.
     #[inline]
     fn note_page(&self, _label: PageLabel, _page: &[u8]) {}
 
@@ -105,39 +105,39 @@ pub type GroupStep<W> = LookupStep<GroupPlace<W>, Option<Value>>;
 /// A table that a lookup reads.
 #[derive(Clone, Debug)]
 pub struct GroupPlace<W> {
-    /// Its group, whose pages stay as they are meanwhile.
+    /// Its group, whose pages are not reused meanwhile.
     pub group: Arc<Group>,
-    /// Its number there.
+    /// Its number in the group.
     pub table: u32,
-    /// Where the lookup goes on.
+    /// How the lookup continues.
     pub way: W,
 }
 
-/// A full buffer's updates, and what rewriting the groups of its partition takes.
+/// A full buffer's updates, and the resources for rewriting the groups of its partition.
 pub struct GroupRewrite<'c, 'b, T> {
-    /// The updates, each of another key, in the order of their hashes.
+    /// The updates, each of a different key, in the order of their hashes.
     pub updates: Vec<Incoming<'b>>,
     /// The layout of record tables.
     pub records: RecordLayout,
-    /// The volume's hash.
+    /// The volume's hash function.
     pub hasher: KeyHasher,
-    /// Entries of a buffer, at most.
+    /// The most entries of a buffer.
     pub buffer_entries_max: usize,
-    /// Reads groups.
+    /// The reader of groups.
     pub reader: &'c mut GroupReader,
-    /// Writes groups.
+    /// The writer of groups.
     pub writer: GroupWriter<'c>,
-    /// Memory of the structure's own.
+    /// The structure's own memory.
     pub scratch: &'c mut T,
-    /// Takes the share of the work that is done.
+    /// A callback that receives the share of the work that is done.
     pub progress: &'c dyn Fn(f64),
 }
 
-/// What a rewrite has made of a partition.
+/// The result of rewriting a partition.
 pub struct RewrittenMap<M> {
     /// The new map.
     pub map: M,
-    /// The groups that it does without.
+    /// The groups that it no longer uses.
     pub replaced: Vec<Arc<Group>>,
     /// Pages of the groups that were written.
     pub pages_written: u64,

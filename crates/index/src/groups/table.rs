@@ -27,19 +27,19 @@ use crate::{OpenOptions, Result};
 pub type GroupTable<S> = Handle<Grouped<S>>;
 
 impl<S: GroupStructure> GroupTable<S> {
-    /// The row of such tables, for the [`registry`](crate::registry).
+    /// Returns the row of these tables, for the [`registry`](crate::registry).
     #[must_use]
     pub const fn row() -> Row {
         Row::table::<Grouped<S>>()
     }
 
-    /// Its figures now, in the structure's own terms.
+    /// Returns its current statistics, in the structure's own terms.
     #[must_use]
     pub fn group_stats(&self) -> S::Stats {
         self.core.layout.own.stats(&self.maps())
     }
 
-    /// The map of each partition now.
+    /// Returns the current map of each partition.
     #[must_use]
     pub fn maps(&self) -> Vec<Arc<S::Map>> {
         let partitions = self.core.partitions.iter();

@@ -8,7 +8,7 @@ use super::{GroupConfig, GroupMap, GroupModel, GroupParameters, GroupStructure};
 use crate::OpenOptions;
 use crate::testing::{Retention, TableRequest, TestTable};
 
-/// A table as a harness asks for it, with what else the configuration and its `label` say.
+/// Creates a table for a harness's request, with the rest of the configuration and its `label`.
 #[must_use]
 pub fn test_table<C: GroupModel>(request: &TableRequest, config: C, label: String) -> TestTable {
     let &TableRequest { key_bytes, value_bytes, partitions, buffer_pages, .. } = request;
@@ -36,7 +36,7 @@ pub fn test_table<C: GroupModel>(request: &TableRequest, config: C, label: Strin
     }
 }
 
-/// Decodes a configuration, which encodes to the same bytes.
+/// Decodes a configuration, and checks that it encodes to the same bytes.
 pub fn decode_config<C: GroupConfig>(bytes: &[u8]) {
     let mut reader = Reader::new(bytes, C::BYTES[0], PageId(0));
     if let Ok(config) = C::take(&mut reader) {
@@ -47,7 +47,7 @@ pub fn decode_config<C: GroupConfig>(bytes: &[u8]) {
     }
 }
 
-/// Decodes a map of a table of the smallest configuration, which encodes to the same bytes.
+/// Decodes a map of a table of the smallest configuration, and checks that it encodes to the same bytes.
 pub fn decode_map<S: GroupStructure>(bytes: &[u8]) {
     let mut reader = Reader::new(bytes, S::Config::BYTES[1], PageId(0));
     if let Ok(map) = S::decode_map(&S::Config::tiny(), StructureId(1), &mut reader) {

@@ -1,4 +1,4 @@
-//! Writing tables to new groups: a group is filled in memory, takes an extent of just its size, and is written at once
+//! Writes tables to new groups: a group is filled in memory, gets an extent of exactly its size, and is written at once
 //! while the next one is filled.
 
 use nandex_device::{Completion, Device, Op, OpKind, PageBuf, Queue};
@@ -10,10 +10,10 @@ use nandex_store::{StructureId, Volume};
 use super::Group;
 use crate::Result;
 
-/// Groups that are written while another one is filled.
+/// The groups that are being written while another one is filled.
 pub(super) const IN_FLIGHT_MAX: usize = 2;
 
-/// The queue and the memory that writing groups takes again and again.
+/// The queue and the memory that writing groups reuses.
 pub(crate) struct WriteQueue {
     queue: Box<dyn Queue>,
     idle: Vec<PageBuf>,
@@ -21,12 +21,12 @@ pub(crate) struct WriteQueue {
 
 impl WriteQueue {
     /// # Errors
-    /// The device has no queue to give.
+    /// The device has no free queue.
     pub(crate) fn new(device: &dyn Device) -> Result<Self> {
         Ok(Self { queue: device.queue(IN_FLIGHT_MAX)?, idle: Vec::new() })
     }
 
-    /// A buffer of that many pages, the most of a group.
+    /// Returns a buffer for a group of at most `group_pages` pages.
     fn buffer(&mut self, pages: usize) -> PageBuf {
         self.idle.pop().unwrap_or_else(|| PageBuf::zeroed(pages))
     }
@@ -38,23 +38,23 @@ impl WriteQueue {
     }
 }
 
-/// Writes groups, and gives their pages back if not all of them succeed.
+/// Writes groups, and frees their pages if not all of them succeed.
 pub struct GroupWriter<'v> {
     volume: &'v Volume,
     structure: StructureId,
     next_number: &'v dyn Fn() -> u64,
     io: &'v mut WriteQueue,
     group_pages: usize,
-    /// The group that is filled.
+    /// The group that is being filled.
     pages: Option<PageBuf>,
     notes: Vec<u8>,
     entries: u64,
-    /// What was written, or is being written.
+    /// The groups that were written, or are being written.
     groups: Vec<Group>,
 }
 
 impl<'v> GroupWriter<'v> {
-    /// Writes nothing yet.
+    /// Creates a writer without writing anything yet.
     pub(crate) fn new(
         (volume, structure): (&'v Volume, StructureId),
         group_pages: usize,
@@ -74,11 +74,11 @@ impl<'v> GroupWriter<'v> {
         }
     }
 
-    /// Adds a table to the group that is filled: its note, its entries, and its body. A group with as many tables as it
-    /// may have is written.
+    /// Adds a table to the group that is being filled: its note, its entries, and its body. A group with its maximum
+    /// number of tables is written.
     ///
     /// # Errors
-    /// No space, a write's failure, which poisons the volume.
+    /// No space, or a failed write, which poisons the volume.
     pub fn push(&mut self, note: u8, entries: usize, body: &[u8]) -> Result<()> {
         self.volume.poison().check()?;
         let mut pages = match self.pages.take() {
@@ -92,7 +92,7 @@ impl<'v> GroupWriter<'v> {
         if self.notes.len() == self.group_pages { self.end_group() } else { Ok(()) }
     }
 
-    /// Writes the group that is filled, if it has tables.
+    /// Writes the group that is being filled, if it has tables.
     ///
     /// # Errors
     /// As [`push`](Self::push).
@@ -114,7 +114,7 @@ impl<'v> GroupWriter<'v> {
         Ok(self.volume.poison().guard(self.io.queue.push(op))?)
     }
 
-    /// Waits until at most that many writes are in flight.
+    /// Waits until at most `most` writes are in flight.
     fn take_back(&mut self, most: usize) -> Result<()> {
         let mut done = Vec::new();
         let wanted = self.io.queue.in_flight().saturating_sub(most);
@@ -127,10 +127,10 @@ impl<'v> GroupWriter<'v> {
         Ok(result?)
     }
 
-    /// Writes the last group and waits for all.
+    /// Writes the last group and waits for all writes.
     ///
     /// # Errors
-    /// No space, a write's failure, which poisons the volume.
+    /// No space, or a failed write, which poisons the volume.
     pub fn finish(mut self) -> Result<Vec<Group>> {
         self.end_group()?;
         if is_on(Barrier::RecordsHearTheirWrites) {
@@ -142,7 +142,7 @@ impl<'v> GroupWriter<'v> {
 
 impl Drop for GroupWriter<'_> {
     fn drop(&mut self) {
-        // A write that is still in flight would reach pages that belong to somebody else by then.
+        // Otherwise a write in flight could reach pages that have another owner by then.
         let mut done = Vec::new();
         let queue = &mut self.io.queue;
         while queue.in_flight() > 0 && queue.wait(usize::MAX, &mut done).is_ok() {}

@@ -1,28 +1,28 @@
-//! Several devices under one table, and what they are for (ANCS'14, section 5.3).
+//! Several devices under one table, and their use (ANCS'14, section 5.3).
 
 use crate::{Error, Result};
 
-/// What several devices are for.
+/// The use of several devices.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ArrayDesign {
-    /// Throughput-oriented: each part of the keys is on one device, so that there are as many times the operations.
+    /// Throughput-oriented: each part of the keys is on one device, which multiplies the operations per second.
     Throughput,
-    /// Memory-oriented: each part of the keys is on all devices, which are read at once, so that the same RAM is for as
-    /// many times the entries.
+    /// Memory-oriented: each part of the keys is on all devices, which are read at once, so that the same RAM suffices
+    /// for a multiple of the entries.
     Memory,
 }
 
 /// Devices of a table, and their use.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct DeviceArray {
-    /// What they are for.
+    /// Their use.
     pub design: ArrayDesign,
-    /// How many, 2 to 64. They are alike.
+    /// Their number, 2 to 64. All devices are alike.
     pub devices: u32,
 }
 
 impl DeviceArray {
-    /// Refuses numbers that no array has.
+    /// Fails for numbers that no array has.
     ///
     /// # Errors
     /// [`Error::Config`], naming the number.
@@ -34,7 +34,7 @@ impl DeviceArray {
         Err(Error::Config { field: "devices", reason })
     }
 
-    /// Devices that one lookup reads at once.
+    /// Returns the number of devices that one lookup reads at once.
     pub(crate) const fn read_at_once(&self) -> u32 {
         match self.design {
             ArrayDesign::Throughput => 1,

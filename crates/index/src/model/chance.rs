@@ -1,4 +1,4 @@
-//! How far pages can be filled when hashes fill them.
+//! The fill of pages that entries are hashed to.
 //!
 //! Keys go to pages by their hashes, so a page for `mean` entries gets X of them, where X has Poisson's
 //! distribution. E[(X - capacity)+] entries do not fit. Near the mean that is sd L(z) with sd = sqrt(mean), z
@@ -6,12 +6,12 @@
 //! we are, Poisson's tail is heavier than the normal one by half and more. So the sum itself is computed; it
 //! has about a hundred terms.
 
-/// Halvings after which a mean has more exact digits than are shown.
+/// The halvings after which a mean has more exact digits than are shown.
 const HALVINGS: usize = 60;
-/// Terms smaller than this share of the sum are left out.
+/// The share of the sum below which terms are left out.
 const NEGLIGIBLE: f64 = 1e-12;
 
-/// A page, or anything else that hashes fill.
+/// The fill of a page, or of anything else that entries are hashed to.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PageFill {
     capacity: u64,
@@ -20,14 +20,14 @@ pub struct PageFill {
 }
 
 impl PageFill {
-    /// A page that takes this many entries.
+    /// Creates the fill of a page that takes `capacity` entries.
     #[must_use]
     pub fn new(capacity: u64) -> Self {
         let ln_factorial = (1..=capacity + 1).map(|factor| (factor as f64).ln()).sum();
         Self { capacity, ln_factorial }
     }
 
-    /// E[(X - capacity)+]: entries that do not fit, when `mean` come on average.
+    /// E[(X - capacity)+]: the entries that do not fit, with `mean` entries on average.
     #[must_use]
     pub fn overflow(&self, mean: f64) -> f64 {
         if mean <= 0.0 {
@@ -49,19 +49,19 @@ impl PageFill {
         }
     }
 
-    /// The greatest mean of which at most the share `loss_max` does not fit.
+    /// Returns the greatest mean at which at most the share `loss_max` does not fit.
     #[must_use]
     pub fn mean_for_share(&self, loss_max: f64) -> f64 {
         self.greatest(|mean| self.overflow(mean) <= loss_max * mean)
     }
 
-    /// The greatest mean of which at most `overflow_max` entries do not fit.
+    /// Returns the greatest mean at which at most `overflow_max` entries do not fit.
     #[must_use]
     pub fn mean_for_overflow(&self, overflow_max: f64) -> f64 {
         self.greatest(|mean| self.overflow(mean) <= overflow_max)
     }
 
-    /// Halves down to the greatest mean that is good; all smaller ones are.
+    /// Bisects for the greatest mean for which `good` holds; it holds for all smaller ones.
     fn greatest(&self, good: impl Fn(f64) -> bool) -> f64 {
         let (mut low, mut high) = (0.0, 4.0 * (self.capacity + 16) as f64);
         for _ in 0..HALVINGS {
@@ -76,7 +76,7 @@ impl PageFill {
 mod tests {
     use super::*;
 
-    /// A generator that needs no seed from outside: splitmix64.
+    /// A generator without a seed: splitmix64.
     struct Numbers(u64);
 
     impl Numbers {
@@ -115,7 +115,7 @@ mod tests {
 
     #[test]
     fn poissons_tail_is_heavier_than_the_normal_one() {
-        // z = 2.5: L(z) = 0.002004. The sum is a half more, and at the centre they are nearly equal.
+        // z = 2.5: L(z) = 0.002004. The sum is a half more; at the centre both are nearly equal.
         let page_fill = PageFill::new(253);
         let mean = 216.3;
         let sd = f64::sqrt(mean);

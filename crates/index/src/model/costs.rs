@@ -1,4 +1,4 @@
-//! What flash charges for an operation, in the linear form of NSDI'10, section 6.1.
+//! The costs of flash operations, in the linear form of NSDI'10, section 6.1.
 //!
 //! Sizes are in bytes and costs in nanoseconds, both as floats: the formulas are continuous.
 
@@ -18,23 +18,23 @@ impl Linear {
         self.fixed_ns + self.byte_ns * bytes
     }
 
-    /// The cost that charges `ns` for `bytes`, of which `byte_ns` per byte and the rest fixed.
+    /// Returns the cost that charges `ns` for `bytes`: `byte_ns` per byte and the rest fixed.
     #[must_use]
     pub const fn through(bytes: f64, ns: f64, byte_ns: f64) -> Self {
         Self { fixed_ns: ns - byte_ns * bytes, byte_ns }
     }
 }
 
-/// Who erases blocks and copies the pages that must survive.
+/// The layer that erases blocks and copies the pages that must survive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Medium {
-    /// A bare flash chip: we do, and pay C2 and C3.
+    /// A bare flash chip: the table does, and pays C2 and C3.
     Chip,
     /// An SSD: its translation layer does; the cost is part of its writes.
     Ssd,
 }
 
-/// What a flash device charges.
+/// The costs of a flash device.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct FlashCosts {
     /// Chip or SSD.
@@ -47,7 +47,8 @@ pub struct FlashCosts {
     pub read: Linear,
     /// a_w + b_w x.
     pub write: Linear,
-    /// a_e + b_e x. Of an SSD a_e is what a write takes longer if no block is erased: at worst, not on average.
+    /// a_e + b_e x. For an SSD, a_e is the additional time of a write if no block is erased: the worst case, not the
+    /// average.
     pub erase: Linear,
 }
 

@@ -1,8 +1,9 @@
-//! What a user asks of a filter.
+//! The requirements of a filter.
 
 use crate::WhenFull;
 
-/// What a filter is for, and what it may take. The row of a filter's structure turns it into a configuration.
+/// The use of a filter, and the resources that it may take. The row of a filter's structure turns it into a
+/// configuration.
 ///
 /// ```
 /// use nandex::{FilterRequirements, cascade};
@@ -14,24 +15,24 @@ use crate::WhenFull;
 /// ```
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct FilterRequirements {
-    /// Different keys it is made for.
+    /// The number of different keys it is made for.
     pub keys: u64,
-    /// Rate of false positives with that many keys in it.
+    /// The rate of false positives with this number of keys.
     pub rate: f64,
     /// RAM that it may take, in bytes: buffers, merges and its log's buffers.
     pub ram_bytes: u64,
-    /// Is it for counting?
+    /// Whether it is for counting.
     pub counts: bool,
-    /// What is kept of a key.
+    /// The stored form of a key.
     pub stored_keys: StoredKeys,
-    /// How many levels there are.
+    /// The number of levels.
     pub fan_out: FanOut,
-    /// What happens when it has as many keys as it was made for.
+    /// The policy when it has as many keys as it was made for.
     pub when_full: WhenFull,
 }
 
 impl FilterRequirements {
-    /// A filter that grows when there are more keys, and is not for counting.
+    /// Returns the requirements of a filter that grows beyond `keys`, and is not for counting.
     #[must_use]
     pub fn new(keys: u64, rate: f64, ram_bytes: u64) -> Self {
         let (fan_out, when_full) = (FanOut::default(), WhenFull::Grow);
@@ -40,20 +41,20 @@ impl FilterRequirements {
     }
 }
 
-/// What a filter keeps of a key.
+/// The stored form of a key in a filter.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum StoredKeys {
     /// A fingerprint as wide as the rate requires, of keys of any width.
     #[default]
     Fingerprints,
-    /// All of it: every key has that many bytes, and there are no false positives. The rate does not matter then.
+    /// The whole key: every key has this number of bytes, and there are no false positives. The rate is then ignored.
     Whole(u8),
 }
 
-/// What decides the number of levels on flash.
+/// The choice of the number of levels on flash.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum FanOut {
-    /// As few as serve lookups and writes best.
+    /// As few as suit lookups and writes best.
     #[default]
     Advised,
     /// One level, however large.

@@ -1,12 +1,12 @@
-//! The operations that a table gets each second, and how busy they keep a device.
+//! The operations that a table receives each second, and the share of a device's time that they take.
 //!
-//! The papers give the time of one operation alone. These are shares of a device at its best: random reads at
+//! The papers give the time of a single operation. These figures are shares of a device at its best: random reads at
 //! its full depth, sequential I/O at its full bandwidth, one after the other.
 
 use super::CostPreset;
 use crate::{Error, Result};
 
-/// How many entries a table is for, and how much RAM it may take.
+/// The number of entries that a table is for, and the RAM that it may take.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Budget {
     /// Entries it must hold on flash.
@@ -15,47 +15,47 @@ pub struct Budget {
     pub ram_bytes: u64,
 }
 
-/// The operations that come each second.
+/// The operations received each second.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Load {
     /// Inserts, updates and removals a second.
     pub inserts_per_s: f64,
     /// Lookups a second.
     pub lookups_per_s: f64,
-    /// The share of lookups whose key is not there, 0 to 1.
+    /// The share of lookups whose key is absent, 0 to 1.
     pub miss_share: f64,
-    /// The share of inserts, updates and removals whose key is there already, 0 to 1, each key as often as any other. A
-    /// new key that comes for one that was removed counts too.
+    /// The share of inserts, updates and removals whose key is present already, 0 to 1, spread evenly over the keys. A
+    /// new key that replaces a removed one counts too.
     pub update_share: f64,
 }
 
 impl Default for Load {
-    /// No rates, every second lookup for an absent key, and no updates.
+    /// Returns no rates, every second lookup for an absent key, and no updates.
     fn default() -> Self {
         Self { inserts_per_s: 0.0, lookups_per_s: 0.0, miss_share: 0.5, update_share: 0.0 }
     }
 }
 
 impl Load {
-    /// The share of operations that are inserts; half of them where no rate is given.
+    /// Returns the share of operations that are inserts; one half if no rate is given.
     #[must_use]
     pub fn insert_share(&self) -> f64 {
         let all = self.inserts_per_s + self.lookups_per_s;
         if all > 0.0 { self.inserts_per_s / all } else { 0.5 }
     }
 
-    /// The mean of what an insert of a new key costs and what an update does, by the share of updates.
+    /// Returns the mean of the cost of an insert of a new key and that of an update, weighted by the share of updates.
     fn mean_of(&self, insert: f64, update: f64) -> f64 {
         insert + self.update_share * (update - insert)
     }
 
-    /// Does it say how many operations come?
+    /// Returns whether the rates of operations are given.
     #[must_use]
     pub fn has_rates(&self) -> bool {
         self.inserts_per_s + self.lookups_per_s > 0.0
     }
 
-    /// Refuses rates that are not numbers in range.
+    /// Fails for rates that are not numbers in range.
     ///
     /// # Errors
     /// [`Error::Config`], naming the number.
@@ -79,30 +79,30 @@ impl Load {
     }
 }
 
-/// What the operations of a table cost its device, on average.
+/// The average costs of a table's operations on its device.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct OperationCosts {
     /// Pages read by a lookup that finds its key.
     pub reads_per_hit: f64,
-    /// Pages read by a lookup that does not.
+    /// Pages read by a lookup that does not find its key.
     pub reads_per_miss: f64,
     /// Bytes that an insert reads in large chunks.
     pub insert_read_bytes: f64,
-    /// Bytes that an insert writes in large chunks, the log's among them.
+    /// Bytes that an insert writes in large chunks, including those of the log.
     pub insert_write_bytes: f64,
-    /// What an update costs; `None` where it costs what an insert does.
+    /// The cost of an update; `None` if it equals that of an insert.
     pub updates: Option<UpdateCosts>,
 }
 
-/// What an update of a key that is there costs a device, on average, once the table has all of its keys and updates are
-/// spread evenly over them.
+/// The average cost of updating a present key, once the table has all of its keys and updates are spread evenly over
+/// them.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct UpdateCosts {
     /// Bytes that it reads.
     pub read_bytes: f64,
-    /// Reads in which it does; those shorter than the device's best are no faster than pages at random.
+    /// The number of reads for these bytes; reads shorter than the device's best are no faster than random page reads.
     pub reads: f64,
-    /// Bytes that it writes in large chunks, the log's among them.
+    /// Bytes that it writes in large chunks, including those of the log.
     pub write_bytes: f64,
 }
 
@@ -115,59 +115,60 @@ impl UpdateCosts {
 }
 
 impl OperationCosts {
-    /// Pages read by a lookup, hits and misses as they come.
+    /// Returns the pages read by a lookup, weighted by hits and misses.
     #[must_use]
     pub fn reads_per_lookup(&self, load: &Load) -> f64 {
         self.reads_per_hit * (1.0 - load.miss_share) + self.reads_per_miss * load.miss_share
     }
 
-    /// How long a lookup keeps the device busy, in nanoseconds: less than its latency, since the device
-    /// serves others at the same time.
+    /// Returns how long a lookup keeps the device busy, in nanoseconds: less than its latency, since the device serves
+    /// other lookups at the same time.
     #[must_use]
     pub fn lookup_busy_ns(&self, device: &CostPreset, load: &Load) -> f64 {
         self.reads_per_lookup(load) / device.reads_per_s * 1e9
     }
 
-    /// How long an insert keeps the device busy, in nanoseconds: its share of the chunks.
+    /// Returns how long an insert keeps the device busy, in nanoseconds: its share of the chunks.
     #[must_use]
     pub fn insert_busy_ns(&self, device: &CostPreset) -> f64 {
         self.insert_read_bytes * 1e9 / device.read_bytes_per_s()
             + self.insert_write_bytes * 1e9 / device.write_bytes_per_s()
     }
 
-    /// Bytes that an update reads; those of an insert where it costs the same.
+    /// Returns the bytes that an update reads; those of an insert if it costs the same.
     #[must_use]
     pub fn update_read_bytes(&self) -> f64 {
         self.updates.map_or(self.insert_read_bytes, |it| it.read_bytes)
     }
 
-    /// Bytes that an update writes, the log's among them; those of an insert where it costs the same.
+    /// Returns the bytes that an update writes, including those of the log; those of an insert if it costs the same.
     #[must_use]
     pub fn update_write_bytes(&self) -> f64 {
         self.updates.map_or(self.insert_write_bytes, |it| it.write_bytes)
     }
 
-    /// How long an update keeps the device busy, in nanoseconds: as long as an insert where it costs the same. Reads
-    /// count by their bytes or by their number, whichever takes longer.
+    /// Returns how long an update keeps the device busy, in nanoseconds: as long as an insert if it costs the same.
+    /// Reads count by their bytes or by their number, whichever takes longer.
     #[must_use]
     pub fn update_busy_ns(&self, device: &CostPreset) -> f64 {
         self.updates.map_or_else(|| self.insert_busy_ns(device), |it| it.busy_ns(device))
     }
 
-    /// How long one of the load's inserts keeps the device busy, in nanoseconds, updates and others as they come.
+    /// Returns how long one of the load's inserts keeps the device busy, in nanoseconds, weighted by the share of
+    /// updates.
     #[must_use]
     pub fn write_busy_ns(&self, device: &CostPreset, load: &Load) -> f64 {
         load.mean_of(self.insert_busy_ns(device), self.update_busy_ns(device))
     }
 
-    /// Bytes that one of the load's inserts reads and writes, updates and others as they come.
+    /// Returns the bytes that one of the load's inserts reads and writes, weighted by the share of updates.
     #[must_use]
     pub fn moved_bytes(&self, load: &Load) -> f64 {
         let insert = self.insert_read_bytes + self.insert_write_bytes;
         load.mean_of(insert, self.update_read_bytes() + self.update_write_bytes())
     }
 
-    /// The share of each second for which the load keeps the device busy; above 1 it cannot keep up.
+    /// Returns the share of each second for which the load keeps the device busy; above 1 the device cannot keep up.
     #[must_use]
     pub fn busy_share(&self, device: &CostPreset, load: &Load) -> f64 {
         let inserts = load.inserts_per_s * self.write_busy_ns(device, load);
@@ -175,7 +176,7 @@ impl OperationCosts {
         (inserts + lookups) / 1e9
     }
 
-    /// How long an operation of the load's mix keeps the device busy, in nanoseconds.
+    /// Returns how long an operation of the load's mix keeps the device busy, in nanoseconds.
     #[must_use]
     pub fn busy_ns(&self, device: &CostPreset, load: &Load) -> f64 {
         let inserts = load.insert_share();
@@ -183,25 +184,25 @@ impl OperationCosts {
             + (1.0 - inserts) * self.lookup_busy_ns(device, load)
     }
 
-    /// Operations a second of the load's mix that the device allows at most.
+    /// Returns the most operations a second of the load's mix that the device allows.
     #[must_use]
     pub fn ops_per_s(&self, device: &CostPreset, load: &Load) -> f64 {
         1e9 / self.busy_ns(device, load)
     }
 
-    /// Inserts of new keys a second that the device allows when it does nothing else.
+    /// Returns the inserts of new keys a second that the device allows when it does nothing else.
     #[must_use]
     pub fn inserts_per_s(&self, device: &CostPreset) -> f64 {
         1e9 / self.insert_busy_ns(device)
     }
 
-    /// Updates a second that the device allows when it does nothing else.
+    /// Returns the updates a second that the device allows when it does nothing else.
     #[must_use]
     pub fn updates_per_s(&self, device: &CostPreset) -> f64 {
         1e9 / self.update_busy_ns(device)
     }
 
-    /// Years until a device of `flash_bytes` reaches its number of erases, with perfect wear levelling
+    /// Returns the years until a device of `flash_bytes` reaches its number of erases, with perfect wear levelling
     /// (ANCS'14, section 5.4: T = F E r_write / (R B)). Infinite without inserts.
     #[must_use]
     pub fn lifetime_years(&self, device: &CostPreset, load: &Load, flash_bytes: u64) -> f64 {
@@ -294,7 +295,7 @@ mod tests {
         assert!((costs.moved_bytes(&half) - 2_110.0).abs() < 1e-6);
         let years = costs.lifetime_years(&device(), &half, 81_000_000_000);
         assert!((years * SECONDS_PER_YEAR - 1e6).abs() < 1.0, "{years}");
-        // Where an update is an insert, its share is of no consequence.
+        // If an update costs the same as an insert, its share makes no difference.
         let all = Load { update_share: 1.0, ..half };
         assert_eq!(COSTS.busy_share(&device(), &all), 1e5 * COSTS.insert_busy_ns(&device()) / 1e9);
         assert_eq!(COSTS.updates_per_s(&device()), COSTS.inserts_per_s(&device()));

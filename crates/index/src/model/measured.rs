@@ -1,4 +1,4 @@
-//! What updates of a table move to and from its device, counted, for tests of the predictions.
+//! Counts the bytes that updates of a table move to and from its device, for tests of the predictions.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,10 +9,10 @@ use nandex_store::{Durability, Threads, Volume, VolumeOptions};
 use super::{OperationCosts, PAGE_BYTES, Requirements};
 use crate::Table;
 
-/// By how much what is counted may differ from a prediction, as a share of it.
+/// The largest difference between a count and a prediction, as a share of the prediction.
 pub(crate) const ERROR_MAX: f64 = 0.1;
 
-/// A volume without threads, whose log is written when its blocks are full.
+/// Returns a volume without threads, whose log is written when its blocks are full.
 pub(crate) fn volume(device: Arc<dyn Device>, log_bytes: u64) -> Volume {
     let options = VolumeOptions {
         log_bytes,
@@ -34,7 +34,7 @@ pub(crate) struct Updates<'t> {
 }
 
 impl<'t> Updates<'t> {
-    /// Inserts all keys that are required.
+    /// Inserts all keys of the requirements.
     pub(crate) fn fill(table: &'t dyn Table, asked: &Requirements) -> Self {
         let key = vec![0; asked.key_bytes as usize];
         let value = vec![1; asked.value_bytes as usize];
@@ -48,10 +48,10 @@ impl<'t> Updates<'t> {
         self.table.insert(&self.key, &self.value).unwrap();
     }
 
-    /// Updates that many keys, each as often as any other.
+    /// Updates `updates` keys, chosen uniformly.
     pub(crate) fn put(&mut self, updates: u64) {
         for _ in 0..updates {
-            // Knuth's MMIX generator, of which the upper bits are good.
+            // Knuth's MMIX generator, whose upper bits are good.
             self.state = self
                 .state
                 .wrapping_mul(6_364_136_223_846_793_005)
@@ -62,7 +62,7 @@ impl<'t> Updates<'t> {
     }
 }
 
-/// What an update has cost, on average.
+/// The average cost of an update.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Measured {
     read_bytes: f64,
@@ -71,7 +71,7 @@ pub(crate) struct Measured {
 }
 
 impl Measured {
-    /// Counts what that many updates read and write: everything, checkpoints and log among it.
+    /// Counts all reads and writes of this number of updates, including checkpoints and the log.
     pub(crate) fn of(
         device: &Counted<MemoryDevice>,
         updates: &mut Updates<'_>,
@@ -88,7 +88,7 @@ impl Measured {
         }
     }
 
-    /// Compares it with what is predicted, and prints both. It may differ by that share of it.
+    /// Compares it with the prediction, and prints both. They may differ by the given share.
     pub(crate) fn check(&self, costs: &OperationCosts, (what, error_max): (&str, f64)) {
         println!("{what}");
         let compare = |name: &str, predicted: f64, measured: f64| {

@@ -1,8 +1,7 @@
-//! Sizing: what a user asks of a table, what a structure answers, and what the cost models of all structures
-//! have in common.
+//! Sizing: the requirements of a table, the prediction of a structure, and the common part of all cost models.
 //!
-//! A structure's own `model` has its paper's formulas and the search for its parameters. Parts that two
-//! models need are here, because structures do not use one another; this folder uses no structure.
+//! A structure's own `model` has its paper's formulas and the search for its parameters. Parts that two models need are
+//! here, because structures do not use one another; this folder does not depend on any structure.
 
 mod array;
 pub mod chance;

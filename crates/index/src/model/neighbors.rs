@@ -1,9 +1,9 @@
-//! What a user asks of an index of neighbours, before its parameters are chosen.
+//! The requirements of an index of neighbours, before its parameters are chosen.
 
 use super::Policy;
 use crate::{Error, Result};
 
-/// What an index of neighbours is for, and what it may take.
+/// The use of an index of neighbours, and the resources that it may take.
 ///
 /// ```
 /// use nandex::{NeighborsRequirements, slicelsh};
@@ -16,21 +16,21 @@ use crate::{Error, Result};
 pub struct NeighborsRequirements {
     /// Documents it must hold.
     pub documents: u64,
-    /// Hash tables: bucket keys of a document.
+    /// Hash tables, each with one bucket key of every document.
     pub tables: u32,
     /// RAM that it may take, in bytes; `None` for what it needs.
     pub ram_bytes: Option<u64>,
-    /// Ids that a bucket keeps.
+    /// The ids that a bucket keeps.
     pub bucket_ids_max: u32,
-    /// What happens when flash is full: [`Policy::Fifo`] or [`Policy::Reject`].
+    /// The policy when flash is full: [`Policy::Fifo`] or [`Policy::Reject`].
     pub policy: Policy,
-    /// The family of hashes that makes the keys, in bytes that only its owner reads.
+    /// The family of hashes that makes the keys, as bytes that only its owner interprets.
     pub family: Vec<u8>,
 }
 
 impl NeighborsRequirements {
-    /// An index for that many documents with that many keys each, that evicts its oldest entries and keeps 64 ids of a
-    /// bucket.
+    /// Returns the requirements of an index for `documents` documents with `tables` keys each, which evicts its oldest
+    /// entries and keeps 64 ids of a bucket.
     #[must_use]
     pub const fn new(documents: u64, tables: u32) -> Self {
         Self {
@@ -43,7 +43,7 @@ impl NeighborsRequirements {
         }
     }
 
-    /// Refuses what no index can do.
+    /// Fails for requirements that no index can meet.
     ///
     /// # Errors
     /// [`Error::Config`], naming the number.

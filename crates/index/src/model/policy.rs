@@ -1,15 +1,15 @@
-//! What happens when a table's flash is full.
+//! The policy of a table whose flash is full.
 
 use std::fmt;
 use std::str::FromStr;
 
 use crate::WhenFull;
 
-/// Which entries go when flash is full (NSDI'10, section 5.1.2). A structure refuses a policy that it does
-/// not have.
+/// Which entries are evicted when flash is full (NSDI'10, section 5.1.2). A structure rejects a policy that it does not
+/// support.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Policy {
-    /// The oldest entries go, as many as one write of a buffer needs: full discard, the default and the
+    /// The oldest entries are evicted, as many as one write of a buffer needs: full discard, the default and the
     /// cheapest.
     #[default]
     Fifo,
@@ -33,7 +33,7 @@ pub enum Policy {
 }
 
 impl Policy {
-    /// What a structure that has no more than [`WhenFull`] does by this policy; `None` if only a BufferHash has it.
+    /// Returns the policy for a structure that only supports [`WhenFull`]; `None` if only a BufferHash supports it.
     #[must_use]
     pub const fn when_full(self) -> Option<WhenFull> {
         match self {
@@ -44,7 +44,7 @@ impl Policy {
         }
     }
 
-    /// Does eviction read the incarnation and keep some of it?
+    /// Returns whether eviction reads the incarnation and retains some of it.
     #[must_use]
     pub const fn is_partial(self) -> bool {
         matches!(self, Self::Update | Self::Threshold(_) | Self::Top(_))
@@ -64,7 +64,7 @@ impl From<WhenFull> for Policy {
 /// The words of policies.
 const WORDS: &str = "fifo, lru, update, priority:THRESHOLD, top:THOUSANDTHS, reject or grow";
 
-/// Reads a policy by its word, such as `fifo` or `priority:7`.
+/// Parses a policy from its word, such as `fifo` or `priority:7`.
 impl FromStr for Policy {
     type Err = String;
 

@@ -1,4 +1,4 @@
-//! What a table of one structure would be, and what it would cost.
+//! The table that one structure would create for given requirements, and its predicted costs.
 
 use std::fmt;
 
@@ -12,13 +12,13 @@ use crate::any::AnyConfig;
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Prediction {
-    /// What to create it with.
+    /// The configuration to create it with.
     pub config: AnyConfig,
-    /// What to open it with.
+    /// The options to open it with.
     pub options: OpenOptions,
-    /// What the user asked for.
+    /// The user's requirements.
     pub requirements: Requirements,
-    /// What its operations ask of the device once it is full.
+    /// The device operations of its operations once it is full.
     pub costs: OperationCosts,
     /// Entries that it holds.
     pub entries_capacity: u64,
@@ -36,9 +36,9 @@ pub struct Prediction {
     pub insert_amortised_ns: f64,
     /// Device time of an insert that must wait for a whole flush, in nanoseconds.
     pub insert_worst_ns: f64,
-    /// Why it is less than it could be, such as filters that do not fit into the RAM.
+    /// The reason why it is less than it could be, such as filters that do not fit into the RAM.
     pub compromise: Option<&'static str>,
-    /// The structure's own parameters, by their names.
+    /// The structure's own parameters, by name.
     pub parameters: Vec<Parameter>,
     pub(crate) notes: Notes,
 }
@@ -60,8 +60,8 @@ pub enum ParameterValue {
 }
 
 impl Prediction {
-    /// What a structure of this configuration is like that has space for what is required, with these costs, and with
-    /// no RAM and no flash yet.
+    /// Creates the prediction for this configuration, which has space for the required entries, with these costs, and
+    /// with no RAM and flash yet.
     #[must_use]
     pub fn new(
         config: AnyConfig,
@@ -94,8 +94,8 @@ impl Prediction {
         self.buffer_bytes + self.filter_bytes + self.other_bytes
     }
 
-    /// What the stated RAM leaves for a cache of entries, in bytes; 0 where the table grows into it, or keeps what is
-    /// used by its policy.
+    /// The RAM that remains of the stated RAM for a cache of entries, in bytes; 0 if the table grows into it, or if its
+    /// policy keeps used entries.
     #[must_use]
     pub fn cache_bytes(&self) -> u64 {
         let left =
@@ -104,7 +104,7 @@ impl Prediction {
         if takes_none { 0 } else { left }
     }
 
-    /// RAM per entry asked for, in bytes.
+    /// RAM per required entry, in bytes.
     #[must_use]
     pub fn ram_bytes_per_entry(&self) -> f64 {
         self.ram_bytes() as f64 / self.requirements.entries as f64
@@ -116,7 +116,7 @@ impl Prediction {
         self.costs.reads_per_hit * self.read_ns() / self.read_at_once()
     }
 
-    /// Device time of a lookup that does not, in nanoseconds.
+    /// Device time of a lookup that does not find its key, in nanoseconds.
     #[must_use]
     pub fn miss_ns(&self) -> f64 {
         self.costs.reads_per_miss * self.read_ns() / self.read_at_once()
@@ -130,7 +130,7 @@ impl Prediction {
         self.requirements.device.costs.read.ns(PAGE_BYTES as f64)
     }
 
-    /// Bytes written per byte of key and value inserted, those of the log among them.
+    /// Bytes written per byte of key and value inserted, including those of the log.
     #[must_use]
     pub fn write_amplification_with_log(&self) -> f64 {
         self.costs.insert_write_bytes / self.requirements.entry_bytes() as f64
@@ -143,20 +143,20 @@ impl Prediction {
         (self.costs.insert_write_bytes - log_bytes(entry_bytes)) / entry_bytes as f64
     }
 
-    /// Operations a second of the stated load's mix that the stated devices allow at most.
+    /// The most operations a second of the stated load's mix that the stated devices allow.
     #[must_use]
     pub fn ops_per_s(&self) -> f64 {
         let Requirements { device, load, .. } = &self.requirements;
         self.costs.ops_per_s(device, load) * f64::from(self.requirements.devices())
     }
 
-    /// Inserts of new keys a second that the stated devices allow at most.
+    /// The most inserts of new keys a second that the stated devices allow.
     #[must_use]
     pub fn inserts_per_s(&self) -> f64 {
         self.costs.inserts_per_s(&self.requirements.device) * f64::from(self.requirements.devices())
     }
 
-    /// Updates a second that the stated devices allow at most.
+    /// The most updates a second that the stated devices allow.
     #[must_use]
     pub fn updates_per_s(&self) -> f64 {
         self.costs.updates_per_s(&self.requirements.device) * f64::from(self.requirements.devices())
@@ -169,7 +169,7 @@ impl Prediction {
         self.costs.busy_share(device, load) / f64::from(self.requirements.devices())
     }
 
-    /// Years until the load's inserts wear out the given flash, or the table's own; `None` without rates.
+    /// Years until the load's inserts wear out the stated flash, or the table's own; `None` without rates.
     #[must_use]
     pub fn lifetime_years(&self) -> Option<f64> {
         let Requirements { device, load, flash_bytes, .. } = &self.requirements;
@@ -183,27 +183,27 @@ impl Prediction {
 pub struct Notes {
     /// The structure's own figures.
     pub shape: Vec<Line>,
-    /// When it takes this RAM.
+    /// When the table takes this RAM.
     pub ram: String,
-    /// What buffers are counted.
+    /// The buffers that are counted.
     pub buffers: String,
-    /// What filters are counted.
+    /// The filters that are counted.
     pub filters: String,
-    /// What other RAM is counted.
+    /// The other RAM that is counted.
     pub other: String,
-    /// What the RAM is divided by.
+    /// The number that the RAM is divided by.
     pub per_entry: &'static str,
-    /// What flash is counted.
+    /// The flash that is counted.
     pub flash: String,
-    /// What a lookup of a key that is there reads.
+    /// The reads of a lookup of a present key.
     pub hit: String,
-    /// What one of an absent key reads.
+    /// The reads of a lookup of an absent key.
     pub miss: String,
-    /// What an insert is charged.
+    /// The costs that are charged to an insert.
     pub insert: String,
-    /// What the slowest insert waits for.
+    /// The operation that the slowest insert waits for.
     pub insert_worst: &'static str,
-    /// What an update writes.
+    /// The writes of an update.
     pub update: String,
     /// Bytes written, in the structure's own terms.
     pub written: Vec<Line>,
@@ -237,7 +237,7 @@ impl Prediction {
         lines
     }
 
-    /// What an update costs, where it is not what an insert does or where updates are stated.
+    /// Returns the costs of an update, if they differ from those of an insert or if updates are stated.
     fn update_lines(&self) -> Vec<Line> {
         let costs = &self.costs;
         if costs.updates.is_none() && self.requirements.load.update_share == 0.0 {

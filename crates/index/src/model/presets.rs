@@ -1,5 +1,4 @@
-//! What known devices charge, in the linear form of NSDI'10, section 6.1, how long they last, and their best
-//! rates.
+//! The costs of known devices, in the linear form of NSDI'10, section 6.1, their endurance, and their best rates.
 //!
 //! The papers give few of the constants (NSDI'10's technical report has them). Each preset says which figures
 //! are from a paper and which are assumed.
@@ -16,13 +15,13 @@ const MS: f64 = 1e6;
 pub struct CostPreset {
     /// Its name, as in [`CostPreset::by_name`].
     pub name: &'static str,
-    /// Where its figures come from.
+    /// The source of its figures.
     pub source: &'static str,
     /// The figures.
     pub costs: FlashCosts,
     /// Random reads of 4 KiB a second, with as many in flight as the device takes.
     pub reads_per_s: f64,
-    /// E: how often a block can be erased.
+    /// E: the number of times that a block can be erased.
     pub erase_cycles: f64,
 }
 
@@ -64,9 +63,9 @@ const ALL: [CostPreset; 5] = [
         reads_per_s: 69_000.0,
         erase_cycles: 3_000.0,
     },
-    // Large-block SLC: 25 us to read a page from the array, 200 us to program it, 1.5 ms to erase a block.
-    // Table 2's 0.24 ms then leave 0.21 ms for moving 2 KiB over the bus, which a write pays as well.
-    // Array and bus times are per page, so they are in b; a is 5 us for the command.
+    // Large-block SLC: 25 us to read a page from the array, 200 us to program it, 1.5 ms to erase a block. Table 2's
+    // 0.24 ms then leave 0.21 ms for moving 2 KiB over the bus, which a write also pays. Array and bus times are per
+    // page, so they are in b; a is 5 us for the command.
     CostPreset {
         name: "flash-chip",
         source: "paper: 0.24 ms per read (Table 2), blocks of 128 KB; assumed: 2 KiB pages of large-block SLC, 0.2 ms to program, 1.5 ms to erase, 5 us per command, 100,000 erases",
@@ -83,9 +82,9 @@ const ALL: [CostPreset; 5] = [
     },
 ];
 
-/// The Intel X18-M by its four printed times, as the simulator's preset `intel-x18m-paper` has it. Table 2 of
-/// NSDI'10 has 0.31 ms for a read, which is that of a block: with it 99.8 % of lookups could not end within
-/// 0.176 ms (Figure 6), nor a mean of 0.06 ms come from the 40 % that read.
+/// The Intel X18-M by its four printed times, like the simulator's preset `intel-x18m-paper`. Table 2 of NSDI'10 has
+/// 0.31 ms for a read, which is the time of a block: with it 99.8 % of lookups could not end within 0.176 ms (Figure
+/// 6), and the 40 % that read could not have a mean of 0.06 ms.
 const INTEL_X18M: FlashCosts = {
     let (page, block) = (4.0 * KIB, 128.0 * KIB);
     let read_byte_ns = (0.31 - 0.15) * MS / (block - page);
@@ -122,10 +121,10 @@ impl CostPreset {
         1e9 / (self.costs.write.byte_ns + self.costs.erase.byte_ns)
     }
 
-    /// The preset of that name.
+    /// Returns the preset with this name.
     ///
     /// # Errors
-    /// [`Error::Config`] with the known names.
+    /// [`Error::Config`] with a list of the known names.
     pub fn by_name(name: &str) -> Result<Self> {
         ALL.into_iter().find(|preset| preset.name == name).ok_or_else(|| {
             let names = ALL.map(|preset| preset.name).join(", ");

@@ -1,4 +1,4 @@
-//! What a user asks of a table, before the structure is chosen.
+//! The requirements of a table, before the structure is chosen.
 
 use nandex_store::entries::EntryLayout;
 use nandex_store::schedule::Channels;
@@ -7,11 +7,11 @@ use super::text::{bytes, time};
 use super::{CostPreset, DeviceArray, Load, OperationCosts, Policy};
 use crate::{Error, Result};
 
-/// Entries of a table, at most: some petabytes.
+/// The most entries of a table: some petabytes.
 const TABLE_ENTRIES_MAX: u64 = 1 << 48;
 
-/// What a table is for, and what it may take. Each structure sizes itself by these in its row's `advise`, and
-/// [`advise`](Self::advise) chooses among all of them.
+/// The use of a table, and the resources that it may take. Each structure sizes itself by these in its row's `advise`,
+/// and [`advise`](Self::advise) chooses among all of them.
 ///
 /// ```
 /// use nandex::{Requirements, slicehash};
@@ -25,15 +25,15 @@ const TABLE_ENTRIES_MAX: u64 = 1 << 48;
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Requirements {
-    /// Entries it must hold on flash.
+    /// The entries that it must hold on flash.
     pub entries: u64,
     /// Bytes of a key.
     pub key_bytes: u32,
     /// Bytes of a value.
     pub value_bytes: u32,
-    /// RAM it may take in total; `None` for what it needs.
+    /// The total RAM that it may take; `None` for as much as it needs.
     pub ram_bytes: Option<u64>,
-    /// Flash it may take; `None` for what it needs.
+    /// The flash that it may take; `None` for as much as it needs.
     pub flash_bytes: Option<u64>,
     /// Its operations each second.
     pub load: Load,
@@ -41,22 +41,22 @@ pub struct Requirements {
     pub miss_reads_max: Option<f64>,
     /// The longest device time of an insert that waits for a whole flush, in nanoseconds.
     pub insert_worst_ns_max: Option<f64>,
-    /// What happens when flash is full.
+    /// The policy when flash is full.
     pub policy: Policy,
-    /// Full buffers that may wait on flash while inserts come in bursts; only some structures can do that.
+    /// Full buffers that may wait on flash while inserts arrive in bursts; only some structures support this.
     pub front_runs: u32,
-    /// What the device charges; each device, if there are several.
+    /// The costs of the device; of each device, if there are several.
     pub device: CostPreset,
-    /// Several devices, and their use; `None` for one, or for an array whose devices a table does not tell apart.
-    /// Only some structures tell them apart.
+    /// Several devices, and their use; `None` for one, or for an array whose devices a table does not distinguish. Only
+    /// some structures distinguish them.
     pub array: Option<DeviceArray>,
-    /// The channels of the device. Where there is more than one, slicetables and segments are whole rounds of chunks.
+    /// The channels of the device. If there are several, slicetables and segments are whole rounds of chunks.
     pub channels: Channels,
 }
 
 impl Requirements {
-    /// A table for that many entries of these widths on a common NVMe drive, with no limit and no rates, that
-    /// evicts its oldest entries.
+    /// Returns the requirements of a table for `entries` entries of these widths on a common NVMe drive, without limits
+    /// and rates, that evicts its oldest entries.
     #[must_use]
     pub fn new(entries: u64, key_bytes: u32, value_bytes: u32) -> Self {
         Self {
@@ -76,7 +76,7 @@ impl Requirements {
         }
     }
 
-    /// The same, in at most that much RAM.
+    /// Returns the requirements with at most `bytes` of RAM.
     #[must_use]
     pub fn ram(self, bytes: u64) -> Self {
         Self { ram_bytes: Some(bytes), ..self }
@@ -88,8 +88,8 @@ impl Requirements {
         u64::from(self.key_bytes) + u64::from(self.value_bytes)
     }
 
-    /// Refuses what no structure can do: no entries, more than any volume holds, widths that no page takes, and limits
-    /// or a load out of range.
+    /// Fails for requirements that no structure can meet: no entries, more than any volume holds, widths that no page
+    /// takes, and limits or a load out of range.
     ///
     /// # Errors
     /// [`Error::Config`], naming the number.
@@ -106,7 +106,7 @@ impl Requirements {
         self.load.check()
     }
 
-    /// Refuses a policy that `structure` does not have.
+    /// Fails for a policy that `structure` does not support.
     pub fn check_policy(&self, structure: &str, policies: &str, has: bool) -> Result<()> {
         if has {
             return Ok(());
@@ -120,7 +120,7 @@ impl Requirements {
         )
     }
 
-    /// Refuses what only some structures have, for a `structure` that has none of it.
+    /// Fails for requirements that only some structures support, on behalf of a `structure` that supports none of them.
     pub fn check_no_extras(&self, structure: &str) -> Result<()> {
         self.check_no_front(structure)?;
         self.check_no_array(structure)
@@ -148,12 +148,12 @@ impl Requirements {
         refuse("devices", reason)
     }
 
-    /// Devices that share the load: 1 if a table does not tell several apart.
+    /// Returns the devices that share the load: 1 if a table does not distinguish several.
     pub(crate) fn devices(&self) -> u32 {
         self.array.map_or(1, |array| array.devices)
     }
 
-    /// Refuses more reads for absent keys than were asked for.
+    /// Fails for more reads of absent keys than were required.
     pub(crate) fn check_miss_reads(&self, found: f64) -> Result<()> {
         match self.miss_reads_max.filter(|most| found > *most) {
             Some(most) => {
@@ -163,7 +163,7 @@ impl Requirements {
         }
     }
 
-    /// Refuses a flush that takes longer than an insert may wait, where the shortest takes `least_ns`.
+    /// Fails if the shortest flush, which takes `least_ns`, is longer than an insert may wait.
     pub fn check_insert_worst(&self, least_ns: f64) -> Result<()> {
         let Some(most) = self.insert_worst_ns_max.filter(|most| least_ns > *most) else {
             return Ok(());
@@ -178,12 +178,12 @@ impl Requirements {
         refuse("worst insert", reason)
     }
 
-    /// May an insert wait for a flush of this long?
+    /// Returns whether an insert may wait for a flush of this duration.
     pub(crate) fn allows_insert_worst(&self, found_ns: f64) -> bool {
         self.insert_worst_ns_max.is_none_or(|most| found_ns <= most)
     }
 
-    /// Refuses costs with which the device cannot keep up with the load.
+    /// Fails for costs with which the device cannot keep up with the load.
     pub fn check_load(&self, costs: &OperationCosts) -> Result<()> {
         let busy = costs.busy_share(&self.device, &self.load);
         if busy <= 1.0 {
@@ -192,7 +192,7 @@ impl Requirements {
         refuse("load", format!("it is {busy:.2} times what {} can do", self.device.name))
     }
 
-    /// Refuses to take more flash than there is.
+    /// Fails for more flash than there is.
     pub(crate) fn check_flash(&self, needed: u64) -> Result<()> {
         match self.flash_bytes {
             Some(most) if needed > most => Err(too_little_flash(most, needed)),
@@ -201,14 +201,14 @@ impl Requirements {
     }
 }
 
-/// RAM and entries alone, for 8 + 8 bytes.
+/// Requires only RAM and entries, for 8 + 8 bytes.
 impl From<super::Budget> for Requirements {
     fn from(budget: super::Budget) -> Self {
         Self::new(budget.entries, 8, 8).ram(budget.ram_bytes)
     }
 }
 
-/// Refuses a limit that is no number, or that nothing keeps or everything does.
+/// Fails for a limit that is not a number, or that nothing or everything meets.
 fn check_limit(field: &'static str, unit: &str, limit: Option<f64>) -> Result<()> {
     match limit.filter(|most| !(*most > 0.0 && most.is_finite())) {
         Some(most) => refuse(field, format!("{most} {unit}; expected a finite number above 0")),
@@ -220,12 +220,12 @@ fn refuse(field: &'static str, reason: String) -> Result<()> {
     Err(Error::Config { field, reason })
 }
 
-/// Refuses too few bytes of RAM, and names the least that is enough.
+/// Returns the error for too little RAM, which names the least that is enough.
 pub fn too_little_ram(found: u64, least: u64) -> Error {
     Error::TooLittleRam { field: "RAM", reason: too_little(found, least) }
 }
 
-/// Refuses too few bytes of flash, and names the least that is enough.
+/// Returns the error for too little flash, which names the least that is enough.
 pub(crate) fn too_little_flash(found: u64, least: u64) -> Error {
     Error::Config { field: "flash", reason: too_little(found, least) }
 }
@@ -246,7 +246,7 @@ mod tests {
             let found = text(Requirements { entries, ..fine.clone() });
             assert_eq!(found, format!("entries: {entries}; expected 1 to 2^48"));
         }
-        // A limit that was no number made a choice among no candidates, which panicked.
+        // A limit that was not a number made a choice among no candidates, which panicked.
         for limit in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, -1.0, 0.0] {
             let limit = Some(limit);
             let found = text(Requirements { insert_worst_ns_max: limit, ..fine.clone() });
@@ -254,7 +254,7 @@ mod tests {
             let found = text(Requirements { miss_reads_max: limit, ..fine.clone() });
             assert!(found.starts_with("reads per miss: ") && found.contains("finite"), "{found}");
         }
-        // `advise` refuses what `create` refuses.
+        // `advise` rejects what `create` rejects.
         for key_bytes in [0, 4, 33, u32::MAX] {
             let found = text(Requirements { key_bytes, ..fine.clone() });
             assert!(found.starts_with("key_bytes: ") && found.contains("8..=32"), "{found}");

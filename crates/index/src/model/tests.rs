@@ -1,4 +1,4 @@
-//! What the cost models of all tables say of configurations, however these came to be.
+//! The common part of the cost models of all tables, for configurations of any origin.
 
 use std::sync::Arc;
 
@@ -27,7 +27,7 @@ fn the_ram_of_a_configuration_is_that_of_the_prediction_it_is_from() {
         let ram_bytes = config.ram_bytes_with(ENTRIES).unwrap();
         let (one_percent, apart) = (predicted / 100, ram_bytes.abs_diff(predicted));
         assert!(apart <= one_percent, "{}: {ram_bytes} and {predicted}", config.kind());
-        // Filters and buffers that are stated larger take more.
+        // Larger filters and buffers take more.
         for (name, value) in [("filter.bits", "20"), ("buffer_pages", "1000")] {
             let Ok(more) = config.with([(name, value)]) else { continue };
             assert!(more.ram_bytes_with(ENTRIES).unwrap() > ram_bytes, "{} {name}", config.kind());
@@ -40,7 +40,7 @@ fn the_ram_of_a_configuration_is_that_of_the_prediction_it_is_from() {
 
 #[test]
 fn an_update_of_a_table_that_is_not_cleaned_costs_what_an_insert_does() {
-    // Checkpoints count here, of which an eviction takes one. A RHIK is predicted as it is on average over a doubling.
+    // Checkpoints count here; an eviction takes one. The prediction for a RHIK is its average over a doubling.
     for (kind, policy, error_max) in [
         ("bufferhash", Policy::Fifo, 0.15),
         ("slicehash", Policy::Reject, 0.15),

@@ -1,4 +1,4 @@
-//! The lines of a report: a name, a number in handy units, and what the number is.
+//! The lines of a report: a name, a number in convenient units, and what the number is.
 
 use std::fmt;
 
@@ -8,15 +8,15 @@ pub use nandex_device::number::{show_bytes as bytes, show_count as count};
 /// One number of the report.
 #[derive(Clone, Debug)]
 pub struct Line {
-    /// What it is called.
+    /// Its name.
     pub name: &'static str,
     /// The number, with its unit.
     pub value: String,
-    /// What the number is.
+    /// An explanation of the number.
     pub note: String,
 }
 
-/// A line of the report.
+/// Creates a line of the report.
 pub fn line(name: &'static str, value: String, note: impl Into<String>) -> Line {
     Line { name, value, note: note.into() }
 }
@@ -29,7 +29,7 @@ pub(crate) fn write(f: &mut fmt::Formatter<'_>, lines: Vec<Line>) -> fmt::Result
     Ok(())
 }
 
-/// Years, or days where they are few.
+/// Formats years, or days if there are few.
 pub(crate) fn years(years: f64) -> String {
     if years >= 1.0 { format!("{years:.1} years") } else { format!("{:.1} days", years * 365.25) }
 }

@@ -1,4 +1,4 @@
-//! What a RHIK is created with, kept with it on flash, and what can be chosen at each opening.
+//! The configuration of a RHIK, stored with it on flash, and the options of an opening.
 
 use nandex_store::entries::EntryLayout;
 use nandex_store::records::RecordLayout;
@@ -10,17 +10,17 @@ use crate::groups::model::TABLES_PER_BUFFER;
 use crate::groups::{GroupConfig, GroupParameters, GroupRam};
 use crate::schema::{Byte, ParameterSpec, Range, parameters};
 
-/// Slots from its home on in which an entry may be, unless the configuration says otherwise.
+/// The default number of slots from its home on in which an entry may be.
 pub const NEIGHBOURHOOD: u32 = 32;
 
-/// The share of slots in use, in thousandths, above which a table splits unless the configuration says otherwise.
+/// The default share of slots in use, in thousandths, above which a table splits.
 pub const SPLIT_PERMILLE: u32 = 900;
 
-/// Tables of a group unless the configuration says otherwise: 256 KiB.
+/// The default number of tables of a group: 256 KiB.
 pub const GROUP_PAGES: u32 = crate::groups::model::GROUP_PAGES;
 
 parameters! {
-    /// What a RHIK is created with. All of it is kept on flash and read back at open.
+    /// The configuration of a RHIK. All of it is stored on flash and read back at open.
     #[derive(Clone, Copy, PartialEq, Eq, Debug)]
     pub struct Config: super::KIND, version 1, tiny [const];
 
@@ -36,8 +36,8 @@ parameters! {
     /// Partitions, a power of two up to 65,536. Each has a write buffer and a directory.
     partitions: u32 = 4, in Range::PowerOfTwo(1 << 16);
 
-    /// Pages of 4 KiB in a write buffer at most, 1 to 65,535. Without a limit of RAM a buffer has as few as a sixteenth
-    /// of its partition's tables.
+    /// The most pages of 4 KiB in a write buffer, 1 to 65,535. Without a RAM limit a buffer may have as few as a
+    /// sixteenth of its partition's tables.
     buffer_pages: u32 = 2, in Range::Within(1, 65_535);
 
     /// Buffers in addition to one per partition, for partitions whose buffer is being written.
@@ -59,11 +59,11 @@ parameters! {
 }
 
 impl Config {
-    /// The least that [`log_bytes_best`](Self::log_bytes_best) gives, in bytes.
+    /// The least that [`log_bytes_best`](Self::log_bytes_best) returns, in bytes.
     pub const LOG_BYTES_MIN: u64 = GroupParameters::LOG_BYTES_MIN;
 
-    /// The size of a log that seldom makes a table of this configuration flush early: four times what its buffers hold,
-    /// at least 2 MiB, in bytes.
+    /// Returns the size in bytes of a log that seldom forces a table of this configuration to flush early: four times
+    /// the contents of its buffers, and at least 2 MiB.
     #[must_use]
     pub fn log_bytes_best(&self) -> u64 {
         self.common().log_bytes_best()
@@ -83,7 +83,7 @@ impl Config {
         RecordLayout::new(self.key_bytes, self.value_bytes, self.neighbourhood as usize)
     }
 
-    /// Refuses what cannot work.
+    /// Fails for a configuration that cannot work.
     ///
     /// # Errors
     /// [`Error::Config`](crate::Error::Config), naming the field.
@@ -91,16 +91,16 @@ impl Config {
         self.check()
     }
 
-    /// When tables split and join.
+    /// Returns when tables split and join.
     pub(super) fn occupancy(&self) -> Occupancy {
         let slots = self.record_layout().slots();
         let split_above = slots * self.split_permille as usize / 1000;
         Occupancy { split_above, join_below: split_above / 2 }
     }
 
-    /// Pages of a write buffer where all tables together are that many pages: a sixteenth of them, as long as that is
-    /// no more than the configuration allows. Within a limit of RAM, all pages from the start: buffers that grew would
-    /// leave holes in the allocator's memory, which the limit could not count.
+    /// Returns the pages of a write buffer if all tables together have `tables` pages: a sixteenth of them, up to the
+    /// configured number. Within a RAM limit, a buffer has all pages from the start: growing buffers would leave holes
+    /// in the allocator's memory, which the limit could not count.
     pub(super) fn buffer_pages_at(&self, tables: u64) -> usize {
         if self.ram_bytes_max.is_some() {
             return self.buffer_pages as usize;

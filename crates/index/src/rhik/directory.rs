@@ -1,6 +1,6 @@
-//! The directory of a partition: which record table has a key, and where that table is on flash.
+//! The directory of a partition: the record table of each key, and the location of that table on flash.
 //!
-//! Extendible hashing (Fagin and others, TODS 1979): the first bits of a key's hash are its entry in the directory.
+//! Extendible hashing (Fagin and others, TODS 1979): the first bits of a key's hash select its entry in the directory.
 //! A table of a smaller depth than the directory's has several entries. Tables are on flash in **groups**, in the order
 //! of their hashes; the notes of a group are its tables' depths.
 //!
@@ -20,16 +20,16 @@ use nandex_store::{StructureId, hash::KeyHash};
 use crate::Result;
 use crate::groups::{GROUP_BYTES, GROUP_PAGES_MAX, Group, GroupMap};
 
-/// The most bits of a hash that name a table of a partition.
+/// The most bits of a hash that identify a table of a partition.
 pub(super) const DEPTH_MAX: u8 = 24;
 
-/// Bits of a directory's entry that say which table of a group it is.
+/// The bits of a directory's entry that identify a table of a group.
 const GROUP_BITS: u32 = GROUP_PAGES_MAX.trailing_zeros();
 
 /// The share of all hashes that a table has: those that begin with the first `depth` bits of `prefix`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct HashRange {
-    /// Its other bits are 0.
+    /// The first bits; the others are 0.
     pub prefix: u64,
     pub depth: u8,
 }
@@ -38,55 +38,56 @@ impl HashRange {
     /// All hashes.
     pub const ALL: Self = Self { prefix: 0, depth: 0 };
 
-    /// The bit that tells its halves apart.
+    /// Returns the bit that distinguishes its halves.
     fn next_bit(self) -> u64 {
         1 << (63 - u32::from(self.depth))
     }
 
-    /// The half with that bit 0, and the one with it 1.
+    /// Returns the half with that bit 0, and the one with it 1.
     pub fn halves(self) -> [Self; 2] {
         let depth = self.depth + 1;
         [Self { depth, ..self }, Self { prefix: self.prefix | self.next_bit(), depth }]
     }
 
-    /// Does this hash come before the end of the range?
+    /// Returns whether this hash comes before the end of the range.
     pub fn ends_after(self, hash: KeyHash) -> bool {
         hash.filter <= self.last()
     }
 
-    /// Is this hash in the range?
+    /// Returns whether this hash is in the range.
     pub fn has(self, hash: KeyHash) -> bool {
         (self.prefix..=self.last()).contains(&hash.filter)
     }
 
-    /// Its greatest hash.
+    /// Returns its greatest hash.
     fn last(self) -> u64 {
         self.prefix | u64::MAX.checked_shr(self.depth.into()).unwrap_or(0)
     }
 
-    /// The range of which this is the first half and `next` the second; `None` if they are no halves of one.
+    /// Returns the range whose first half this is and whose second half is `next`; `None` if they are not halves of
+    /// one.
     pub fn joined(self, next: Self) -> Option<Self> {
         let whole = Self { depth: self.depth.checked_sub(1)?, ..self };
         (whole.halves() == [self, next]).then_some(whole)
     }
 
-    /// The range of a table of that depth behind this one; `None` at the end of all hashes, or if it cannot begin
-    /// there.
+    /// Returns the range of a table of depth `depth` after this one; `None` at the end of all hashes, or if it cannot
+    /// begin there.
     pub fn following(self, depth: u8) -> Option<Self> {
         Self { prefix: self.last().checked_add(1)?, depth }.aligned()
     }
 
-    /// The range of a table of that depth in a directory, behind the one before it or the first.
+    /// Returns the range of a table of depth `depth` in a directory, after the one before it, or at the start.
     ///
     /// # Panics
-    /// If no such table can be there.
+    /// If no table of this depth can be there.
     pub fn behind(before: Option<Self>, depth: u8) -> Self {
         let first = Self { depth, ..Self::ALL };
         let next = before.map_or(Some(first), |before| before.following(depth));
         next.expect("a directory's tables have all hashes")
     }
 
-    /// The same, if its prefix has no more bits than its depth.
+    /// Returns the range if its prefix has no more bits than its depth.
     fn aligned(self) -> Option<Self> {
         let rest = u64::MAX.checked_shr(self.depth.into()).unwrap_or(0);
         (self.depth <= DEPTH_MAX && self.prefix & rest == 0).then_some(self)
@@ -96,19 +97,19 @@ impl HashRange {
 /// All tables of a partition at one moment.
 #[derive(Debug, Default)]
 pub struct Directory {
-    /// Bits of a hash that are an entry's number.
+    /// The number of bits of a hash that form an entry's index.
     depth: u8,
-    /// For each entry the number of its group, and of its table in it.
+    /// For each entry the number of its group, and of its table in the group.
     tables: Box<[u32]>,
     groups: Box<[Arc<Group>]>,
     entries: u64,
 }
 
 impl Directory {
-    /// The directory of these groups, whose tables have all hashes in their order; an empty one without groups.
+    /// Creates the directory of these groups, whose tables cover all hashes in order; an empty one without groups.
     ///
     /// # Panics
-    /// If they have not.
+    /// If the tables do not cover all hashes.
     pub(super) fn new(groups: Vec<Arc<Group>>) -> Self {
         assert!(covers_all(&groups), "tables have all hashes in their order");
         let depth = groups.iter().flat_map(|it| &it.notes).max().copied().unwrap_or(0);
@@ -123,7 +124,7 @@ impl Directory {
         Self { depth, tables: tables.into(), groups: groups.into(), entries }
     }
 
-    /// The table of a key: its group, and its number there. `None` if there are no tables.
+    /// Returns the table of a key: its group, and its number in the group. `None` if there are no tables.
     #[inline]
     pub(super) fn find(&self, hash: KeyHash) -> Option<(&Arc<Group>, u32)> {
         // The shift is split so that a depth of 0 works too.
@@ -132,7 +133,7 @@ impl Directory {
         Some((&self.groups[(entry >> GROUP_BITS) as usize], entry & (GROUP_PAGES_MAX - 1)))
     }
 
-    /// Asks the processor to fetch what [`find`](Self::find) will read.
+    /// Prefetches what [`find`](Self::find) will read.
     #[inline]
     pub(super) fn prefetch(&self, hash: KeyHash) {
         if let Some((group, _)) = self.find(hash) {
@@ -140,12 +141,12 @@ impl Directory {
         }
     }
 
-    /// Is there no table?
+    /// Returns whether there are no tables.
     pub(super) fn is_empty(&self) -> bool {
         self.groups.is_empty()
     }
 
-    /// Its entries: D, the paper's.
+    /// The number of its entries: D, the paper's.
     pub(super) fn len(&self) -> usize {
         self.tables.len()
     }
@@ -155,10 +156,10 @@ impl Directory {
         &self.groups
     }
 
-    /// Reads what a checkpoint keeps of one, from bytes that may be anything.
+    /// Decodes a directory of a checkpoint from untrusted bytes.
     ///
     /// # Errors
-    /// Corruption, told by the reader.
+    /// Corruption, reported by the reader.
     pub(super) fn decode(structure: StructureId, reader: &mut Reader<'_>) -> Result<Self> {
         let count = reader.count(GROUP_BYTES + 1)?;
         let groups = (0..count).map(|_| Group::decode(structure, reader).map(Arc::new));
@@ -199,7 +200,7 @@ impl GroupMap for Directory {
     }
 }
 
-/// Have the tables of these groups all hashes, in their order? Without groups there are none to have.
+/// Returns whether the tables of these groups cover all hashes, in order. Without groups there are none to cover.
 fn covers_all(groups: &[Arc<Group>]) -> bool {
     let mut depths = groups.iter().flat_map(|group| &group.notes);
     let Some(first) = depths.next() else { return groups.is_empty() };

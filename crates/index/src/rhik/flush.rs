@@ -1,4 +1,4 @@
-//! From a full buffer to its partition's tables: rewrite them with the buffer's updates, and make their directory.
+//! Flushing a full buffer: rewrites its partition's tables with the buffer's updates, and builds their directory.
 
 use std::sync::Arc;
 
@@ -44,7 +44,7 @@ impl Directories {
     }
 }
 
-/// Passes each table of a partition with its updates, in order.
+/// Passes on each table of a partition with its updates, in order.
 fn pass<S: Sink>(
     before: &Directory,
     mut updates: &[Incoming<'_>],

@@ -1,11 +1,11 @@
-//! RHIK: a hash table on flash that grows, and reads at most one page for any key (HPDC'23).
+//! RHIK: a growing hash table on flash that reads at most one page for any key (HPDC'23).
 //!
-//! A directory in RAM names the table that has a key. Such a **record table** is one page on flash, a hopscotch hash
+//! A directory in RAM names the table that has a key. This **record table** is one page on flash, a hopscotch hash
 //! table of its own. So a lookup that RAM cannot answer reads exactly one page, found or not, whatever the number of
-//! keys. The keys themselves, and a byte of signature for each, tell whether a key is there, and no filter. A table
-//! that is nearly full splits in two, the directory doubles where its depth no longer tells tables apart, and both go
-//! back after removals. Before all that is a write buffer: a full one rewrites its partition's tables from front to
-//! back.
+//! keys. The keys themselves, and a byte of signature for each, tell whether a key is present; there is no filter. A
+//! table that is nearly full splits in two, the directory doubles when its depth no longer distinguishes tables, and
+//! both are reversed after removals. In front of all that is a write buffer: a full one rewrites its partition's tables
+//! from front to back.
 //!
 //! ```text
 //!              partition 0                       partition 1          ...
@@ -21,23 +21,23 @@
 //!             group of tables, written at once
 //! ```
 //!
-//! Where this differs from the paper: each partition has a directory of its own, so that it doubles alone; tables split
-//! one by one as a flush rewrites them, and nothing ever stops for a resize; keys are stored whole, so that answers are
+//! Differences from the paper: each partition has its own directory, which doubles independently; tables split one by
+//! one as a flush rewrites them, and operations never stop for a resize; keys are stored whole, so that answers are
 //! exact; the neighbourhood is searched by signatures, without the bitmaps of hopscotch; and tables are written in
 //! groups of an I/O chunk, in a new place each time, so that a power cut leaves the old ones.
 //!
 //! Invariants
 //! 1. A key's newest version is in the active buffer, else in the newest frozen buffer that has it, else in the table
 //!    that the directory names for its hash, once, at most `neighbourhood` slots from its home.
-//! 2. The tables of a partition have all hashes, each one range, in order; or there is none, and no key.
+//! 2. The tables of a partition cover all hashes, each with one range, in order; or there are no tables, and no keys.
 //! 3. A directory and the buffers of its partition change together, under one lock. A lookup reads a page of the
 //!    directory that it saw, whose groups keep their pages meanwhile. So it reads one page, also during a split.
 //! 4. A rewrite takes new pages. One checkpoint replaces the old groups by the new ones; the old pages are reused
 //!    only when that is durable. Until then the log has the buffer's updates.
-//! 5. Everything that the write path's invariants say of partitions.
+//! 5. Everything that the invariants of the write path say about partitions.
 //!
-//! With k for the pages of a partition's tables over those of its buffer, and f for the share of slots in use, which is
-//! between .45 and .90:
+//! With k the ratio of the pages of a partition's tables to those of its buffer, and f the share of slots in use, which
+//! is between .45 and .90:
 //!
 //! | operation | flash reads | flash writes | RAM |
 //! |---|---|---|---|
@@ -68,7 +68,7 @@ pub(crate) use structure::Directories;
 /// The name of this kind in the catalog.
 pub const KIND: &str = "rhik";
 
-/// A hash table on flash from fixed-width keys to fixed-width values, that grows and reads at most one page for a
+/// A growing hash table on flash from fixed-width keys to fixed-width values, which reads at most one page for a
 /// lookup.
 ///
 /// Lookups and inserts are cheap from any number of threads. Dropping it saves what is buffered, so that the
@@ -90,7 +90,7 @@ pub const KIND: &str = "rhik";
 pub type Rhik = GroupTable<Directories>;
 
 impl Rhik {
-    /// Its directory and its tables now, and how they became what they are, in the paper's terms.
+    /// Returns statistics of its directory and its tables now, and of their history, in the paper's terms.
     #[must_use]
     pub fn rhik_stats(&self) -> RhikStats {
         self.group_stats()

@@ -1,4 +1,4 @@
-//! What a RHIK costs when it holds what is required, and its configuration for that.
+//! The costs of a RHIK with the required entries, and its configuration for them.
 //!
 //! Tables split when they are `split_permille` full. They hold about the same numbers of entries, so most split at the
 //! same time: over a doubling of the entries, the share of slots in use goes from nine tenths to half of that.
@@ -13,17 +13,17 @@ use crate::model::{
     Notes, OperationCosts, PAGE_BYTES, Parameter, ParameterValue, Requirements, log_bytes,
 };
 
-/// Pages of a partition's tables, at most, where the number of entries is known: 2 MiB, which a rewrite reads and
-/// writes at once.
+/// The most pages of a partition's tables, if the number of entries is known: 2 MiB, which a rewrite reads and writes
+/// at once.
 const PARTITION_PAGES: u64 = 512;
-/// Pages of all buffers at least, without a limit of RAM: 16 MiB.
+/// The least pages of all buffers, without a RAM limit: 16 MiB.
 const BUFFERS_MIN: u64 = 4096;
-/// How much more than now all buffers may take as it grows, without a limit of RAM.
+/// The factor by which all buffers may grow, without a RAM limit.
 const GROWTH: u64 = 4;
-/// Deviations by which the fullest half of the tables differ from the mean.
+/// The number of deviations by which the fullest half of the tables differ from the mean.
 const SPREAD: f64 = 1.0;
 
-/// A table that holds that many entries.
+/// The tables for a number of entries.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Holding {
     /// Record tables, a page each.
@@ -33,8 +33,8 @@ pub(super) struct Holding {
 }
 
 impl Config {
-    /// The configuration for the required entries. A table that begins small may become large: only its buffers keep
-    /// their size, and each rewrite becomes longer.
+    /// Returns the configuration for the required entries. A table that begins small may become large: only its buffers
+    /// keep their size, and each rewrite takes longer.
     ///
     /// # Errors
     /// A policy other than [`Policy::Grow`](crate::Policy::Grow), too little RAM.
@@ -62,12 +62,12 @@ impl Config {
         model::within(with_buffers(buffers), requirements)
     }
 
-    /// The tables of that many entries.
+    /// Returns the tables for `entries` entries.
     pub(super) fn holding(&self, entries: u64) -> Holding {
         let (slots, entries) = (self.record_layout().slots() as f64, entries.max(1) as f64);
         let most = self.occupancy().split_above as f64;
         let mut tables = f64::from(self.partitions);
-        // Half of the tables have split when the mean is this much less than what one keeps.
+        // Half of the tables have split when the mean is this much below what one table keeps.
         while entries / tables + SPREAD * (entries / tables).sqrt() > most {
             tables *= 2.0;
         }
@@ -163,7 +163,7 @@ mod tests {
     use crate::rhik::Rhik;
     use crate::{Durability, Table, Threads, Volume, VolumeOptions};
 
-    /// What a table of that many entries has on flash, and what it writes for each of a tenth more.
+    /// Returns the flash of a table with `entries` entries, and what it writes for each of a tenth more.
     fn counted(config: Config, entries: u64) -> (f64, f64) {
         let options = VolumeOptions {
             durability: Durability::Never,

@@ -1,7 +1,7 @@
-//! Rewriting the tables of a partition: updates go in, crowded tables split, sparse neighbours join. No I/O.
+//! Rewriting the tables of a partition: updates are applied, crowded tables split, sparse neighbours join. No I/O.
 //!
-//! Tables come in the order of their hashes, with the updates of each. A table that is nearly full becomes two of
-//! twice the depth's ranges, and again if one half is still too full: nothing is ever dropped. Two halves of one range
+//! Tables come in the order of their hashes, with the updates of each. A table that is nearly full becomes two, each
+//! with half of its range, and again if one half is still too full: no entry is ever dropped. Two halves of one range
 //! that have become sparse are joined, one level at a time.
 
 use nandex_store::entries::SlotState;
@@ -20,19 +20,19 @@ pub(super) struct Table {
     pub body: Box<[u8]>,
 }
 
-/// Bodies of tables at most in memory: the right half of each split under way, one that is split, one that the next may
-/// join and what both become, and an empty one to begin with.
+/// The most bodies of tables in memory: the right half of each split in progress, one being split, one that the next
+/// may join and the result of both, and an empty one to begin with.
 const BODIES_MAX: u64 = DEPTH_MAX as u64 + 4;
 
-/// Bodies of tables that are used again and again, not in use now.
+/// Bodies of tables for reuse that are not in use now.
 #[derive(Debug, Default)]
 pub struct Bodies(Vec<Box<[u8]>>);
 
 impl Bodies {
-    /// RAM of all of them at most, in bytes.
+    /// The most RAM of all of them, in bytes.
     pub const RAM_BYTES: u64 = BODIES_MAX * PAGE_BODY_BYTES as u64;
 
-    /// The body of a table without entries.
+    /// Returns the body of a table without entries.
     pub fn take(&mut self) -> Box<[u8]> {
         match self.0.pop() {
             Some(mut body) => {
@@ -48,14 +48,14 @@ impl Bodies {
     }
 }
 
-/// Takes the tables that a rewrite makes, in the order of their hashes.
+/// Receives the tables of a rewrite, in the order of their hashes.
 pub(super) trait Sink {
     /// # Errors
     /// A failed write, no space.
     fn push(&mut self, range: HashRange, body: &[u8]) -> Result<()>;
 }
 
-/// When tables split and join.
+/// The thresholds at which tables split and join.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Occupancy {
     /// The most entries that a table keeps.
@@ -64,7 +64,7 @@ pub(super) struct Occupancy {
     pub join_below: usize,
 }
 
-/// What a rewrite has done.
+/// The changes that a rewrite has made.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Changes {
     pub splits: u64,
@@ -95,7 +95,7 @@ impl<'b, S: Sink> Rewrite<'b, S> {
         Self { layout, hasher, occupancy, bodies, pending: None, changes, sink }
     }
 
-    /// Takes the updates of a partition without tables, in the order of their hashes.
+    /// Applies the updates of a partition without tables, in the order of their hashes.
     ///
     /// # Errors
     /// As [`table`](Self::table).
@@ -106,11 +106,11 @@ impl<'b, S: Sink> Rewrite<'b, S> {
         Ok(())
     }
 
-    /// Takes the next table and its updates, each of another key, in the order of their hashes. The body is of no use
-    /// afterwards.
+    /// Applies updates to the next table, each of a different key, in the order of their hashes. The body must not be
+    /// used afterwards.
     ///
     /// # Errors
-    /// Those of the sink; more keys of one hash than a table takes.
+    /// Those of the sink; more keys with one hash than a table takes.
     pub fn table(
         &mut self,
         range: HashRange,
@@ -149,7 +149,7 @@ impl<'b, S: Sink> Rewrite<'b, S> {
         Ok((self.sink, self.changes))
     }
 
-    /// Applies updates until there is one that the table has no slot for; returns how many.
+    /// Applies updates up to the first that the table has no slot for; returns how many.
     fn apply(&self, body: &mut [u8], updates: &[Incoming<'_>]) -> usize {
         let full = updates.iter().position(|Incoming { hash, entry }| match entry.state {
             SlotState::Tombstone => {
@@ -164,7 +164,7 @@ impl<'b, S: Sink> Rewrite<'b, S> {
         full.unwrap_or(updates.len())
     }
 
-    /// Makes two tables of one, which take the other updates.
+    /// Splits a table in two, which take the remaining updates.
     fn split(&mut self, range: HashRange, body: &mut [u8], rest: &[Incoming<'_>]) -> Result<()> {
         self.changes.splits += 1;
         let [left, right] = range.halves();
@@ -180,7 +180,7 @@ impl<'b, S: Sink> Rewrite<'b, S> {
         Ok(())
     }
 
-    /// The entries of a table that are in this range.
+    /// Returns the entries of a table that are in this range.
     fn half(&mut self, body: &[u8], range: HashRange) -> Box<[u8]> {
         let mut half = self.bodies.take();
         let is_in = |hash| range.has(hash);
@@ -191,7 +191,7 @@ impl<'b, S: Sink> Rewrite<'b, S> {
         half
     }
 
-    /// Passes on a table whose entries are complete: joined with the one before if both are sparse.
+    /// Passes on a table whose entries are complete, joined with the one before if both are sparse.
     fn emit(&mut self, range: HashRange, body: &[u8]) -> Result<()> {
         if let Some(before) = self.pending.take() {
             let joined = self.join(&before, range, body);
@@ -298,7 +298,7 @@ mod tests {
             Ok(())
         }
 
-        /// All entries; each is in the table of its hash, where a lookup finds it.
+        /// Returns all entries, after checking that each is in the table of its hash, where a lookup finds it.
         fn read(&self) -> BTreeMap<Vec<u8>, u64> {
             let mut found = BTreeMap::new();
             for Table { range, body } in &self.tables {
@@ -313,7 +313,7 @@ mod tests {
             found
         }
 
-        /// Have the tables all hashes, in order?
+        /// Returns whether the tables cover all hashes, in order.
         fn covers_all(&self) -> bool {
             let depths = self.tables.iter().map(|table| table.range.depth);
             let ranges = depths.scan(None, |before, depth| {
@@ -387,7 +387,7 @@ mod tests {
 
     #[test]
     fn a_crowded_table_splits_early_and_loses_nothing() {
-        // Each entry only in its home slot: the second one there crowds it.
+        // Each entry may only be in its home slot: a second one there crowds it.
         let mut layer = Layer::new(RecordLayout::new(8, 8, 1), HASHER);
         layer.rewrite(&puts(0..100, Some(7))).unwrap();
         assert!(layer.tables.len() > 4, "{}", layer.tables.len());
@@ -415,7 +415,7 @@ mod tests {
 
     #[test]
     fn more_keys_of_one_hash_than_a_table_has_slots_for_are_refused_and_named() {
-        // These hashes are of the first 16 bytes, which are equal.
+        // These hashes cover the first 16 bytes, which are equal.
         let layout = RecordLayout::new(24, 8, 32);
         let mut layer = Layer::new(layout, KeyHasher::new(HashKind::Identity, 0));
         let alike = |number: u64| [key(1), key(2), key(number)].concat();

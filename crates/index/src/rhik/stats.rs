@@ -1,4 +1,4 @@
-//! The figures of directories and tables: counted where they arise.
+//! Statistics of directories and tables, counted where events happen.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -9,7 +9,7 @@ use super::directory::Directory;
 use super::rewrite::Changes;
 use crate::groups::GroupMap;
 
-/// What RHIK counts in addition to the write path.
+/// RHIK's counters in addition to the write path's.
 #[derive(Debug, Default)]
 pub(crate) struct Counters {
     splits: AtomicU64,
@@ -18,7 +18,7 @@ pub(crate) struct Counters {
     halvings: AtomicU64,
 }
 
-/// The directory and the tables of a [`Rhik`](super::Rhik) now, and what was done since it was opened.
+/// Statistics of the directory and the tables of a [`Rhik`](super::Rhik) now, and of the changes since it was opened.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub struct RhikStats {
@@ -34,13 +34,13 @@ pub struct RhikStats {
     pub slots: u64,
     /// Entries in tables, without those in buffers.
     pub entries: u64,
-    /// Tables that became two.
+    /// Tables that were split in two.
     pub splits: u64,
-    /// Pairs of tables that became one.
+    /// Pairs of tables that were joined.
     pub joins: u64,
-    /// How often the directory of a partition has doubled.
+    /// The number of times that the directory of a partition has doubled.
     pub doublings: u64,
-    /// How often the directory of a partition was halved.
+    /// The number of times that the directory of a partition was halved.
     pub halvings: u64,
 }
 
@@ -53,7 +53,7 @@ impl RhikStats {
 }
 
 impl Counters {
-    /// Notes that a partition has another directory now.
+    /// Notes that the directory of a partition was replaced.
     pub fn note(&self, before: &Directory, after: &Directory, changes: Changes) {
         self.splits.fetch_add(changes.splits, Relaxed);
         self.joins.fetch_add(changes.joins, Relaxed);

@@ -17,7 +17,7 @@ use crate::groups::{
 };
 use crate::lookup::LookupKey;
 
-/// What RHIK adds to a table of groups: a directory for each partition.
+/// RHIK's part of a table of groups: a directory for each partition.
 #[derive(Debug)]
 pub struct Directories {
     pub(super) occupancy: Occupancy,

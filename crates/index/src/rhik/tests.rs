@@ -1,4 +1,4 @@
-//! What RHIK alone can be asked; the harnesses that walk over the registry ask the rest.
+//! Tests that are specific to RHIK; the harnesses over the registry cover the rest.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -32,12 +32,12 @@ fn insert(table: &Rhik, numbers: std::ops::Range<u64>) {
     numbers.for_each(|number| table.insert_u64(number, number).unwrap());
 }
 
-/// Lookups by pages read, for those that read more than one page.
+/// Returns the number of lookups that read more than one page.
 fn too_many(table: &Rhik) -> u64 {
     table.stats().reads_histogram[2..].iter().sum()
 }
 
-/// The claim of the paper's title: counted at the device, at each size, of keys that are there and keys that are not.
+/// The claim of the paper's title: counted at the device, at each size, for present and absent keys.
 #[test]
 fn a_lookup_reads_at_most_one_page_at_every_size() {
     let device = Arc::new(Counted::new(MemoryDevice::new()));
@@ -140,7 +140,7 @@ fn a_table_goes_back_when_most_of_its_keys_are_removed() {
     agrees(&table, table.iter(), &oracle, 30_000);
 }
 
-/// The image is what a power cut leaves that keeps everything written, at many moments: before and after the
+/// The image is the state after a power cut that keeps everything written, at various moments: before and after the
 /// checkpoints that follow splits and doublings.
 #[test]
 fn updates_and_removals_outlive_power_cuts_between_splits() {
@@ -176,7 +176,7 @@ fn an_iteration_reads_the_tables_that_it_began_with_though_others_replace_them()
     insert(&table, 0..5_000);
     let mut entries = table.iter();
     let first: Vec<_> = entries.by_ref().take(2_000).collect();
-    // More than enough to write the old tables' pages again, if they were free.
+    // More than enough to overwrite the old tables' pages, if they were free.
     insert(&table, 5_000..30_000);
     let all = first.into_iter().chain(entries).map(|it| it.unwrap().0);
     let all: std::collections::HashSet<_> = all.collect();
@@ -281,7 +281,7 @@ fn a_damaged_table_is_told_and_not_carried_over() {
     assert!((7_700..8_000).contains(&found), "{found}");
 }
 
-/// Each write of a rewrite in turn, the last one among them, which nothing follows in its queue.
+/// Each write of a rewrite fails in turn, including the last one, which nothing follows in its queue.
 #[test]
 fn a_failed_write_of_a_rewrite_is_heard_and_leaves_the_tables_as_they_were() {
     let mut heard = 0;
@@ -333,7 +333,7 @@ fn pages_of_replaced_tables_are_used_again() {
 
 #[test]
 fn while_a_checkpoint_captures_no_directory_changes() {
-    // Its old tables would be given back although the checkpoint names them.
+    // Otherwise its old tables would be freed although the checkpoint names them.
     let (_, volume) = volume();
     let table = Rhik::create_with(&volume, "t", Config::tiny(), options_of(0)).unwrap();
     let core = &table.core;
