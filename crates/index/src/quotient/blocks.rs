@@ -1,4 +1,4 @@
-//! The bytes: blocks of 64 slots, one after the other, and how slots move within them.
+//! The memory layout: blocks of 64 slots, one after the other, and how slots move within them.
 //!
 //! ```text
 //!   block:  offset   occupieds   runends   slots
@@ -18,14 +18,14 @@ pub(super) const SLOTS: usize = 64;
 /// Bytes of a block before its slots.
 const HEAD_BYTES: usize = 18;
 
-/// Bytes after the last block, so that any slot may be read as part of a word.
+/// The bytes after the last block, so that any slot can be read as part of a word.
 const TAIL_BYTES: usize = 8;
 
 /// The fields of a block in addition to its slots.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Head {
-    /// Slots from its first one that belong to runs of earlier blocks' quotients; [`OFFSET_MAX`] means that many
-    /// or more.
+    /// The number of slots from its first one that belong to runs of earlier blocks' quotients; [`OFFSET_MAX`] means
+    /// that number or more.
     pub offset: usize,
     /// Its quotients that have a run.
     pub occupieds: u64,
@@ -43,13 +43,13 @@ pub(super) struct Blocks {
     blocks: usize,
 }
 
-/// The bits from a place up; none from 64.
+/// Returns the bits from `place` up; none for 64.
 #[inline(always)]
 pub(super) const fn bits_from(place: usize) -> u64 {
     if place < 64 { u64::MAX << place } else { 0 }
 }
 
-/// The bits below a place under 64.
+/// Returns the bits below a place under 64.
 #[inline(always)]
 pub(super) const fn bits_below(place: usize) -> u64 {
     (1 << place) - 1
@@ -91,14 +91,15 @@ impl BlockMut<'_> {
         set_word(self.bytes, 10, runends);
     }
 
-    /// A word that begins with the slot at a place; 57 bits of it at least are of this and the next slots.
+    /// Returns a word that begins with the slot at a place; at least 57 bits of it belong to this slot and the next
+    /// ones.
     #[inline(always)]
     pub fn slots_from(&self, width: impl Width, place: usize) -> u64 {
         let bit = place * width.bits();
         word(self.bytes, HEAD_BYTES + bit / 8) >> (bit % 8)
     }
 
-    /// Puts something into the slot at a place.
+    /// Stores a body in the slot at a place.
     #[inline(always)]
     pub fn set_slot(&mut self, width: impl Width, place: usize, body: u64) {
         let bit = place * width.bits();
@@ -107,7 +108,7 @@ impl BlockMut<'_> {
         set_word(self.bytes, at, old & !(bits_below(width.bits()) << bit) | body << bit);
     }
 
-    /// Moves the slots `low..high` to `low + 1..=high`. The slot `low` is undefined then.
+    /// Moves the slots `low..high` to `low + 1..=high`. Afterwards the slot `low` is undefined.
     #[inline(always)]
     pub fn move_up(&mut self, width: impl Width, low: usize, high: usize) {
         if low == high {
@@ -132,7 +133,7 @@ impl BlockMut<'_> {
 }
 
 impl Blocks {
-    /// Empty blocks for at least this many slots.
+    /// Creates empty blocks for at least this many slots.
     pub fn new(slots: usize, slot_bits: u32) -> Self {
         let blocks = slots.div_ceil(SLOTS);
         let bytes = vec![0; Self::bytes_of(slots, slot_bits)];
@@ -151,7 +152,7 @@ impl Blocks {
         self.blocks
     }
 
-    /// RAM they take.
+    /// The RAM that they take.
     pub fn ram_bytes(&self) -> usize {
         self.bytes.len()
     }
@@ -161,17 +162,17 @@ impl Blocks {
         &self.bytes[..self.bytes.len() - TAIL_BYTES]
     }
 
-    /// How many bytes [`as_bytes`](Self::as_bytes) has; the sizes may be anything.
+    /// Returns the length of [`as_bytes`](Self::as_bytes); the sizes are untrusted.
     pub fn saved_bytes(slots: u64, slot_bits: u32) -> u128 {
         u128::from(slots.div_ceil(SLOTS as u64)) * (HEAD_BYTES as u128 + 8 * u128::from(slot_bits))
     }
 
-    /// Copies saved bytes, which may be anything.
+    /// Copies saved bytes, which are untrusted.
     pub fn load(&mut self, saved: &[u8]) {
         self.bytes[..saved.len()].copy_from_slice(saved);
     }
 
-    /// Empties all.
+    /// Empties all blocks.
     pub fn clear(&mut self) {
         self.bytes.fill(0);
     }
@@ -181,7 +182,7 @@ impl Blocks {
         block * (HEAD_BYTES + 8 * width.bits())
     }
 
-    /// One block, to be changed.
+    /// Returns one block for modification.
     #[inline(always)]
     pub fn block_mut(&mut self, width: impl Width, block: usize) -> BlockMut<'_> {
         let start = self.start(width, block);
@@ -211,7 +212,7 @@ impl Blocks {
         set_word(&mut self.bytes, start + 2, occupieds);
     }
 
-    /// Where runs end.
+    /// Returns where runs end.
     #[inline(always)]
     pub fn runends(&self, width: impl Width, block: usize) -> u64 {
         word(&self.bytes, self.start(width, block) + 10)
@@ -224,7 +225,7 @@ impl Blocks {
         set_word(&mut self.bytes, start + 10, runends);
     }
 
-    /// The byte and the bit where a slot begins.
+    /// Returns the byte and the bit at which a slot begins.
     #[inline(always)]
     fn slot_place(&self, width: impl Width, slot: usize) -> (usize, usize) {
         let bit = slot % SLOTS * width.bits();
@@ -238,14 +239,14 @@ impl Blocks {
         word(&self.bytes, at) >> bit & bits_below(width.bits())
     }
 
-    /// A word that begins with a slot; 57 bits of it at least are of this and the next slots.
+    /// Returns a word that begins with a slot; at least 57 bits of it belong to this slot and the next ones.
     #[inline(always)]
     pub fn slots_from(&self, width: impl Width, slot: usize) -> u64 {
         let (at, bit) = self.slot_place(width, slot);
         word(&self.bytes, at) >> bit
     }
 
-    /// Puts something into a slot.
+    /// Stores a body in a slot.
     #[inline(always)]
     pub fn set_slot(&mut self, width: impl Width, slot: usize, body: u64) {
         let (at, bit) = self.slot_place(width, slot);
@@ -281,7 +282,7 @@ impl Blocks {
         self.set_slot(width, stop - 1, 0);
     }
 
-    /// Moves the runends `at..gap` to `at + 1..=gap`, and puts a bit at `at`.
+    /// Moves the runends `at..gap` to `at + 1..=gap`, and stores a bit at `at`.
     #[inline(always)]
     pub fn insert_runend(&mut self, width: impl Width, at: usize, gap: usize, runend: bool) {
         let (first, mut block) = (at / SLOTS, gap / SLOTS);

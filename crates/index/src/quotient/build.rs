@@ -1,5 +1,5 @@
-//! Building from entries in ascending order: each goes after the last one, and nothing moves. So filters merge,
-//! grow and shrink in one pass. Fingerprints stay the same, and nothing is hashed again.
+//! Building from entries in ascending order: each entry goes after the last one, and nothing moves. So filters merge,
+//! grow and shrink in one pass. Fingerprints stay the same, and no key is hashed again.
 
 use nandex_store::run::{Entry, Merge, MergeOptions, Source};
 
@@ -8,7 +8,7 @@ use super::width::{Width, with_width};
 use super::{QuotientFilter, Shape, StoredCount};
 use crate::{Error, Result};
 
-/// How far a filter is built.
+/// The position up to which a filter is built.
 #[derive(Debug, Default)]
 struct End {
     /// The slot after the last one in use.
@@ -17,13 +17,13 @@ struct End {
 }
 
 impl QuotientFilter {
-    /// A filter of all entries of a source.
+    /// Builds a filter from all entries of a source.
     ///
     /// Cost: one pass over the slots; nothing moves.
     ///
     /// # Errors
-    /// As [`add`](Self::add); a failed read of the source; entries that are not in ascending order or not of
-    /// the shape's universe.
+    /// As [`add`](Self::add); a failed read of the source; entries that are not in ascending order, or not in the
+    /// shape's universe.
     pub fn from_source(shape: Shape, source: &mut dyn Source) -> Result<Self> {
         let mut filter = Self::new(shape);
         let mut end = End::default();
@@ -36,10 +36,10 @@ impl QuotientFilter {
         Ok(filter)
     }
 
-    /// The same entries over another number of quotients, full at the same share of them. With more quotients
-    /// remainders are shorter; the rate of false positives stays the same.
+    /// Builds a filter with the same entries and another number of quotients, full at the same share of them. With more
+    /// quotients remainders are shorter; the rate of false positives stays the same.
     ///
-    /// Cost: one pass over both; both are in RAM until then.
+    /// Cost: one pass over both; both are in RAM meanwhile.
     ///
     /// # Errors
     /// [`Error::FilterFull`] if they do not fit, and those of [`Shape::new`].
@@ -47,8 +47,8 @@ impl QuotientFilter {
         Self::from_source(self.shape.resized(quotients)?, &mut self.source())
     }
 
-    /// One filter with the entries of several, which may be of any sizes. It adds up the counts of a
-    /// fingerprint. All must have the shape's universe.
+    /// Merges several filters, which may have different sizes, into one. It adds up the counts of a fingerprint. All
+    /// must have the shape's universe.
     ///
     /// Cost: one pass over all of them; nothing moves.
     ///
@@ -67,7 +67,7 @@ impl QuotientFilter {
         Self::from_source(shape, &mut Merge::new(sources.collect(), MergeOptions::default()))
     }
 
-    /// Appends a fingerprint above all before it.
+    /// Appends a fingerprint above all earlier ones.
     #[inline(always)]
     fn append(&mut self, width: impl Width, end: &mut End, entry: Entry) -> Result<()> {
         let Entry { fingerprint, count } = entry;
@@ -95,7 +95,7 @@ impl QuotientFilter {
 }
 
 impl Blocks {
-    /// Puts a body into a slot after all that are in use, for the last quotient that has a run or a later one.
+    /// Stores a body in a slot after all that are in use, for the last quotient that has a run or a later one.
     #[inline(always)]
     fn append(&mut self, width: impl Width, quotient: usize, slot: usize, body: u64) {
         let (block, place) = (quotient / SLOTS, quotient % SLOTS);
@@ -120,7 +120,7 @@ impl Blocks {
     }
 }
 
-/// Does a fingerprint of a source come after the last one, and is it of the shape's universe?
+/// Checks that a fingerprint of a source comes after the last one, and is in the shape's universe.
 #[inline(always)]
 fn check_order(shape: &Shape, last: Option<u64>, fingerprint: u64) -> Result<()> {
     let size = shape.split().universe().size();

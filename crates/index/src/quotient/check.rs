@@ -1,4 +1,4 @@
-//! Proof that blocks are a quotient filter: checks every invariant of the [module](super).
+//! Verifies that blocks are a quotient filter: checks every invariant of the [module](super).
 
 use super::blocks::{Blocks, OFFSET_MAX, SLOTS};
 use super::width::{Width, with_width};
@@ -6,10 +6,10 @@ use super::{QuotientFilter, StoredCount};
 use crate::{Error, Result};
 
 impl QuotientFilter {
-    /// Checks the whole filter, slot by slot and without rank or select. Its bytes may be anything.
+    /// Checks the whole filter, slot by slot and without rank or select. Its bytes are untrusted.
     ///
     /// # Errors
-    /// [`Error::FilterDamaged`] with the first thing that is wrong.
+    /// [`Error::FilterDamaged`] with the first flaw.
     pub(super) fn check(&self) -> Result<()> {
         with_width!(self.kind, width => self.check_at(width))
     }
@@ -47,7 +47,7 @@ impl QuotientFilter {
         expect(outliers == stored, "slots that have outliers", stored, outliers)
     }
 
-    /// Checks that remainders ascend and each count is stored in its one way. Returns the run's outliers.
+    /// Checks that remainders ascend and each count is stored in its only valid form. Returns the run's outliers.
     fn check_run(
         &self,
         width: impl Width,
@@ -80,14 +80,14 @@ impl QuotientFilter {
 }
 
 impl Blocks {
-    /// Does a block's offset say that the runs of earlier quotients end right before `end`?
+    /// Checks that a block's offset says that the runs of earlier quotients end right before `end`.
     fn check_offset(&self, width: impl Width, block: usize, end: usize) -> Result<()> {
         let expected = end.saturating_sub(block * SLOTS).min(OFFSET_MAX);
         let found = self.head(width, block).offset;
         expect(found == expected, "an offset of", expected, found)
     }
 
-    /// The slot after a run.
+    /// Returns the slot after a run.
     fn find_run_end(&self, width: impl Width, start: usize) -> Result<usize> {
         let is_end = |slot: &usize| self.runends(width, slot / SLOTS) >> (slot % SLOTS) & 1 == 1;
         let end = (start..self.len() * SLOTS).find(is_end);

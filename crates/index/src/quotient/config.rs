@@ -1,4 +1,4 @@
-//! What a filter of keys is made for.
+//! The configuration of a filter of keys.
 
 use nandex_store::fingerprint::Universe;
 use nandex_store::hash::{HashKind, KeyHasher};
@@ -6,43 +6,43 @@ use nandex_store::hash::{HashKind, KeyHasher};
 use super::{Counts, Shape};
 use crate::{Error, Result};
 
-/// Share of the slots in use when the filter is full: beyond, runs get long and updates slow.
+/// The share of the slots in use when the filter is full: beyond it, runs get long and updates slow.
 const FILL: f64 = 0.94;
 
-/// What happens when a filter is full.
+/// The policy of a full filter.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Growth {
-    /// It doubles its slots. The insert that finds it full waits until all entries are in the new slots, and
-    /// both are in RAM until then. Fingerprints stay the same, so the rate of false positives rises with the
-    /// keys.
+    /// It doubles its slots. The insert that finds it full waits until all entries are in the new slots, and both are
+    /// in RAM meanwhile. Fingerprints stay the same, so the rate of false positives rises with the keys.
     #[default]
     Double,
-    /// It refuses the insert.
+    /// It rejects the insert.
     Refuse,
 }
 
-/// What a [`SharedFilter`](super::SharedFilter) is made for.
+/// The configuration of a [`SharedFilter`](super::SharedFilter).
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Config {
-    /// Keys at which `rate` is reached. They set the universe of fingerprints, for good.
+    /// The number of keys at which `rate` is reached. It determines the universe of fingerprints, permanently.
     pub keys: u64,
-    /// Rate of false positives with that many keys.
+    /// The rate of false positives with this number of keys.
     pub rate: f64,
-    /// Keys that fit before the filter first grows.
+    /// The number of keys that fit before the filter first grows.
     pub capacity: u64,
-    /// What a slot stores of counts.
+    /// The part of counts that a slot stores.
     pub counts: Counts,
-    /// What happens when it is full.
+    /// The policy of a full filter.
     pub growth: Growth,
-    /// The hash function. Untrusted keys need [`HashKind::Sip13`] and a secret key: who knows both can choose keys
-    /// whose fingerprints are neighbours, and each update of them moves all the others.
+    /// The hash function. Untrusted keys need [`HashKind::Sip13`] and a secret key: someone who knows both can choose
+    /// keys whose fingerprints are neighbours, and each update of one moves all the others.
     pub hash: HashKind,
     /// The key of the hash function.
     pub hash_key: u128,
 }
 
 impl Config {
-    /// For this many keys at this rate, with slots for all of them from the beginning, and growth beyond.
+    /// Returns the configuration for `keys` keys at this rate, with slots for all of them from the beginning, and
+    /// growth beyond.
     #[must_use]
     pub const fn new(keys: u64, rate: f64) -> Self {
         Self {
@@ -56,7 +56,7 @@ impl Config {
         }
     }
 
-    /// Small enough for a test to reach every limit.
+    /// Returns a configuration small enough for a test to reach every limit.
     #[must_use]
     pub const fn tiny() -> Self {
         Self { capacity: 4, ..Self::new(1000, 0.01) }
@@ -68,7 +68,7 @@ impl Config {
         KeyHasher::new(self.hash, self.hash_key)
     }
 
-    /// The sizes to begin with.
+    /// Returns the initial sizes.
     ///
     /// # Errors
     /// [`Error::Config`] for a rate outside 0 to 1, no keys or no capacity, or fingerprints too wide for a

@@ -1,14 +1,14 @@
-//! How the count of a fingerprint is stored: in how many slots, with which bits, and how much as an outlier.
+//! The storage of a fingerprint's count: the number of slots, their bits, and the outlier.
 
 use crate::{Error, Result};
 
-/// Slots of one fingerprint at most.
+/// The most slots of one fingerprint.
 pub const REPEATS_MAX: usize = 8;
 
-/// What a slot stores of the count of its fingerprint.
+/// The part of a fingerprint's count that a slot stores.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Counts {
-    /// Nothing: one. A fingerprint that was added twice has two slots, as in the HotStorage'11 deck.
+    /// Nothing: each slot counts one. A fingerprint that was added twice has two slots, as in the HotStorage'11 deck.
     #[default]
     One,
     /// One bit: plus one or minus one. Minus one is the tombstone of an insert into another filter.
@@ -18,7 +18,7 @@ pub enum Counts {
 }
 
 impl Counts {
-    /// Bits of a slot that hold it.
+    /// Returns the bits of a slot that store it.
     #[must_use]
     pub const fn bits(self) -> u32 {
         match self {
@@ -28,13 +28,13 @@ impl Counts {
         }
     }
 
-    /// The bits of a slot's body that hold it.
+    /// Returns the mask of these bits in a slot's body.
     #[inline(always)]
     pub(super) const fn mask(self) -> u64 {
         (1 << self.bits()) - 1
     }
 
-    /// The bits that say `count` in one slot; nothing if it takes several slots or an outlier.
+    /// Returns the bits for `count` in one slot; `None` if it takes several slots or an outlier.
     #[must_use]
     pub const fn encode(self, count: i64) -> Option<u64> {
         match (self, count) {
@@ -49,7 +49,7 @@ impl Counts {
         }
     }
 
-    /// The count that these bits say; nothing if they say that it is an outlier.
+    /// Returns the count that these bits express; `None` if they mark an outlier.
     #[must_use]
     pub const fn decode(self, code: u64) -> Option<i64> {
         match self {
@@ -61,13 +61,13 @@ impl Counts {
         }
     }
 
-    /// The bits that say that a count is an outlier.
+    /// Returns the bits that mark an outlier.
     #[must_use]
     pub const fn outlier(self) -> u64 {
         (1 << self.bits()) - 1
     }
 
-    /// What a count becomes by adding to it.
+    /// Returns the sum of a count and an amount.
     ///
     /// # Errors
     /// [`Error::CountRange`] past 63 bits. [`Error::NotThere`] below zero for [`One`](Self::One), which has no
@@ -82,8 +82,8 @@ impl Counts {
     }
 }
 
-/// How a filter stores the count of one fingerprint. There is one way for each count, so filters with the same
-/// entries are the same bit for bit, in whatever order the entries came.
+/// The stored form of a fingerprint's count. Each count has exactly one form, so filters with the same entries are
+/// identical bit for bit, in whatever order the entries came.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct StoredCount {
     /// Slots it takes.
@@ -95,8 +95,8 @@ pub struct StoredCount {
 }
 
 impl StoredCount {
-    /// How `count` is stored. [`Counts::Small`] takes one slot, which has the count or says that it is an
-    /// outlier. The others take one slot for each, up to [`REPEATS_MAX`]; the rest is an outlier.
+    /// Returns the stored form of `count`. [`Counts::Small`] takes one slot, which has the count or marks an outlier.
+    /// The others take one slot for each occurrence, up to [`REPEATS_MAX`]; the rest is an outlier.
     #[must_use]
     pub fn of(counts: Counts, count: i64) -> Self {
         if count == 0 {
@@ -113,7 +113,7 @@ impl StoredCount {
         Self { slots: slots as usize, code: u64::from(count < 0), outlier }
     }
 
-    /// May a fingerprint in this many slots, with these bits, have an outlier?
+    /// Returns whether a fingerprint in this number of slots, with these bits, may have an outlier.
     #[must_use]
     pub fn has_outlier(counts: Counts, slots: usize, code: u64) -> bool {
         match counts {
@@ -122,7 +122,7 @@ impl StoredCount {
         }
     }
 
-    /// The count that is stored this way.
+    /// Returns the count in this stored form.
     #[must_use]
     pub fn count(self, counts: Counts) -> i64 {
         let each = counts.decode(self.code).unwrap_or_default();

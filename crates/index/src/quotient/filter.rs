@@ -1,4 +1,4 @@
-//! The filter of fingerprints: finds one by rank and select, and replaces its count.
+//! The filter of fingerprints, which finds a fingerprint by rank and select, and replaces its count.
 
 use std::ops::Range;
 
@@ -9,7 +9,7 @@ use super::width::{Lanes, Width, WidthKind, with_width};
 use super::{Counts, Outliers, Shape, StoredCount};
 use crate::{Error, Result};
 
-/// How many fingerprints ahead a batch prefetches.
+/// The number of fingerprints ahead that a batch prefetches.
 const AHEAD: usize = 16;
 
 /// A multiset of fingerprints, or counts of them, in RAM. See the [module](super) for how it works.
@@ -33,23 +33,23 @@ pub struct QuotientFilter {
     pub(super) outliers: Outliers,
     /// Slots in use.
     pub(super) entries: u64,
-    /// Slots that may be used: fewer than the blocks have.
+    /// The slots that may be used: fewer than the blocks have.
     pub(super) slots: usize,
     pub(super) kind: WidthKind,
 }
 
-/// Where a fingerprint is, or would be.
+/// The position of a fingerprint, or the position where it would be.
 pub(super) struct RunPosition {
     pub quotient: usize,
     pub remainder: u64,
     /// The run of its quotient.
     pub run: Range<usize>,
-    /// The slots in that run that have its remainder; none, at the place of the first, if it is absent.
+    /// The slots in that run that have its remainder; if it is absent, an empty range at its position.
     pub same: Range<usize>,
 }
 
 impl QuotientFilter {
-    /// An empty filter.
+    /// Creates an empty filter.
     ///
     /// Cost: RAM for all its slots, which the kernel provides as they come into use.
     #[must_use]
@@ -73,13 +73,13 @@ impl QuotientFilter {
         self.shape
     }
 
-    /// Adds to the count of a fingerprint; of 0, nothing.
+    /// Adds to the count of a fingerprint; does nothing for 0.
     ///
     /// Cost: about two cache misses, and the slots up to the next gap are moved.
     ///
     /// # Errors
-    /// - [`Error::FilterFull`] if that takes too many slots or outliers, or no slot after the fingerprint's own
-    ///   is free. An update that makes the filter smaller is never refused for this.
+    /// - [`Error::FilterFull`] if that takes too many slots or outliers, or no slot after the fingerprint's own is
+    ///   free. An update that makes the filter smaller never fails for this reason.
     /// - [`Error::NotThere`] if the count would be less than 0 and slots hold no counts.
     /// - [`Error::CountRange`] if it would be past 63 bits.
     ///
@@ -120,7 +120,7 @@ impl QuotientFilter {
         self.add_each(entries, |entry| *entry)
     }
 
-    /// Adds what `entry_of` makes of each item, up to the first that does not fit.
+    /// Adds the entry that `entry_of` returns for each item, up to the first that does not fit.
     #[inline(always)]
     fn add_each<T>(&mut self, items: &[T], entry_of: impl Fn(&T) -> Entry) -> Result<usize> {
         with_width!(self.kind, width => {
@@ -138,7 +138,7 @@ impl QuotientFilter {
         Ok(items.len())
     }
 
-    /// The count of a fingerprint; 0 if it is absent.
+    /// Returns the count of a fingerprint; 0 if it is absent.
     ///
     /// # Panics
     /// If the fingerprint is not of the shape's universe.
@@ -187,7 +187,7 @@ impl QuotientFilter {
         &self.outliers
     }
 
-    /// Has it as many slots in use, or as many outliers, as are allowed? Then the next `add` may be refused.
+    /// Returns whether it has as many slots in use, or as many outliers, as allowed. Then the next `add` may fail.
     #[must_use]
     pub fn is_full(&self) -> bool {
         self.shape.is_full(self.entries, self.outliers.len())
@@ -200,13 +200,13 @@ impl QuotientFilter {
         self.entries = 0;
     }
 
-    /// RAM it takes, in bytes.
+    /// The RAM that it takes, in bytes.
     #[must_use]
     pub fn ram_bytes(&self) -> usize {
         self.blocks.ram_bytes() + self.outliers.ram_bytes() + size_of::<Self>()
     }
 
-    /// The quotient and the remainder of a fingerprint.
+    /// Splits a fingerprint into its quotient and remainder.
     #[inline(always)]
     pub(super) fn split(&self, fingerprint: u64) -> (usize, u64) {
         let split = self.shape.split();
@@ -224,7 +224,7 @@ impl QuotientFilter {
     #[inline(always)]
     fn count_at(&self, width: impl Width, fingerprint: u64) -> i64 {
         let (quotient, remainder) = self.split(fingerprint);
-        // The slot's cache line comes together with the head's, not after it.
+        // The slot's cache line is fetched together with the head's, not after it.
         self.blocks.prefetch_slot(width, quotient);
         let (block, place) = (quotient / SLOTS, quotient % SLOTS);
         let head = self.blocks.head(width, block);
@@ -248,14 +248,14 @@ impl QuotientFilter {
         }
     }
 
-    /// The count of a fingerprint, wherever its run is.
+    /// Returns the count of a fingerprint, wherever its run is.
     #[inline(never)]
     fn count_far(&self, width: impl Width, fingerprint: u64) -> i64 {
         let found = self.find(width, fingerprint);
         self.stored(width, fingerprint, &found.same).count(self.shape.counts())
     }
 
-    /// The first of these ascending slots that have this remainder.
+    /// Returns the first of these ascending slots that have this remainder.
     #[inline(always)]
     pub(super) fn same(
         &self,
@@ -267,7 +267,7 @@ impl QuotientFilter {
         slots.start..end.unwrap_or(slots.end)
     }
 
-    /// Where a fingerprint is.
+    /// Returns the position of a fingerprint.
     #[inline(always)]
     pub(super) fn find(&self, width: impl Width, fingerprint: u64) -> RunPosition {
         let (quotient, remainder) = self.split(fingerprint);
@@ -277,7 +277,7 @@ impl QuotientFilter {
         RunPosition { quotient, remainder, run, same }
     }
 
-    /// How the count of a fingerprint that has these slots is stored.
+    /// Returns the stored form of the count of a fingerprint with these slots.
     #[inline(always)]
     pub(super) fn stored(
         &self,
@@ -323,7 +323,7 @@ impl QuotientFilter {
         Ok(())
     }
 
-    /// Makes the slots of a fingerprint store this count. Changes nothing if there are too few.
+    /// Makes the slots of a fingerprint store this count. Changes nothing if there are too few slots.
     fn replace(
         &mut self,
         width: impl Width,

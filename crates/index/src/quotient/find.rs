@@ -1,4 +1,4 @@
-//! Rank and select: where a quotient's run is, where the next unused slot is, and how far runs reach.
+//! Rank and select: finds a quotient's run, the next unused slot, and the end of runs.
 
 use std::ops::Range;
 
@@ -6,7 +6,7 @@ use super::blocks::{Blocks, Head, OFFSET_MAX, SLOTS, bits_below, bits_from};
 use super::width::Width;
 
 impl Blocks {
-    /// The slots of a quotient's run; if it has none, an empty range at the slot where its run would begin.
+    /// Returns the slots of a quotient's run; if it has none, an empty range at the slot where its run would begin.
     #[inline(always)]
     pub fn run(&self, width: impl Width, quotient: usize) -> Range<usize> {
         let (block, place) = (quotient / SLOTS, quotient % SLOTS);
@@ -18,8 +18,9 @@ impl Blocks {
         start..self.runend_from(width, start) + 1
     }
 
-    /// The first place and the number of slots of a run that is whole in its own block and short enough to be
-    /// compared at once; nothing for others. For a quotient without a run: where it would begin, and 0.
+    /// Returns the first place and the number of slots of a run that is entirely in its own block and short enough to
+    /// be compared at once; `None` for others. For a quotient without a run it returns where the run would begin, and
+    /// 0.
     #[inline(always)]
     pub fn near_run<W: Width>(width: W, head: &Head, place: usize) -> Option<(usize, usize)> {
         if head.offset >= SLOTS {
@@ -35,7 +36,7 @@ impl Blocks {
         (slots <= W::LANES && start + slots <= SLOTS).then_some((start, slots))
     }
 
-    /// A block's head, with its offset even if that does not fit.
+    /// Returns a block's head, with its full offset even if that is not stored.
     #[inline(always)]
     pub fn whole_head(&self, width: impl Width, block: usize) -> Head {
         let head = self.head(width, block);
@@ -46,8 +47,8 @@ impl Blocks {
         }
     }
 
-    /// Where the run of a block's quotient begins, or would begin: after the run before it, and not before its
-    /// own slot.
+    /// Returns the slot at which the run of a block's quotient begins, or would begin: after the run before it, and not
+    /// before its own slot.
     #[inline(always)]
     pub fn run_start(&self, width: impl Width, block: usize, place: usize, head: &Head) -> usize {
         let base = block * SLOTS;
@@ -65,7 +66,7 @@ impl Blocks {
         (base + place).max(self.select_from(width, next, rest) + 1)
     }
 
-    /// The first slot from `slot` on that ends a run.
+    /// Returns the first slot from `slot` on that ends a run.
     #[inline(always)]
     pub fn runend_from(&self, width: impl Width, slot: usize) -> usize {
         let (block, place) = (slot / SLOTS, slot % SLOTS);
@@ -76,8 +77,8 @@ impl Blocks {
         self.select_from(width, (block + 1) * SLOTS, 0)
     }
 
-    /// The slot that ends the run of this number, counting runs that end from `slot` on; the end of all blocks
-    /// if there are fewer.
+    /// Returns the slot that ends the run with this number, counting runs that end from `slot` on; the end of all
+    /// blocks if there are fewer.
     fn select_from(&self, width: impl Width, slot: usize, number: u32) -> usize {
         let (mut number, mut place) = (number, slot % SLOTS);
         for block in slot / SLOTS..self.len() {
@@ -92,8 +93,8 @@ impl Blocks {
         self.len() * SLOTS
     }
 
-    /// Is this slot of a block unused? Its quotient has no run, no run ends there, and all runs that begin
-    /// before it end before it.
+    /// Returns whether this slot of a block is unused: its quotient has no run, no run ends there, and all runs that
+    /// begin before it end before it.
     #[inline(always)]
     pub fn is_gap(width: impl Width, head: &Head, place: usize) -> bool {
         let before = bits_below(place);
@@ -103,10 +104,10 @@ impl Blocks {
                 == width.rank(head.runends & before & bits_from(head.offset))
     }
 
-    /// The first unused slot of a block from a place on; 64 if it has none.
+    /// Returns the first unused slot of a block from a place on; 64 if it has none.
     #[inline(always)]
     pub fn gap_within(width: impl Width, head: &Head, place: usize) -> usize {
-        // An offset that does not fit is past this block too.
+        // An offset that is not stored in full is past this block too.
         let runends = head.runends & bits_from(head.offset);
         let mut maybe = !(head.occupieds | head.runends) & bits_from(head.offset.max(place));
         while maybe != 0 {
@@ -119,7 +120,7 @@ impl Blocks {
         SLOTS
     }
 
-    /// The first unused slot from `slot` on; the end of all blocks if there is none.
+    /// Returns the first unused slot from `slot` on; the end of all blocks if there is none.
     #[inline(always)]
     pub fn first_gap(&self, width: impl Width, slot: usize) -> usize {
         let mut place = slot % SLOTS;
@@ -133,8 +134,8 @@ impl Blocks {
         self.len() * SLOTS
     }
 
-    /// The first slot after a run that ends right before `slot` that is unused, or begins a run in its own
-    /// quotient's slot. It does not move when something before it is removed.
+    /// Returns the first slot after a run that ends right before `slot` that is unused, or begins a run in its own
+    /// quotient's slot. It does not move when an earlier slot is removed.
     pub fn first_unshifted(&self, width: impl Width, slot: usize) -> usize {
         let mut place = slot % SLOTS;
         for block in slot / SLOTS..self.len() {
@@ -158,7 +159,7 @@ impl Blocks {
         self.len() * SLOTS
     }
 
-    /// An offset that does not fit, computed from the last block before it whose offset fits.
+    /// Returns an offset that is not stored in full, computed from the last block before it whose offset is.
     #[cold]
     fn far_offset(&self, width: impl Width, block: usize) -> usize {
         let near = (0..block).rev().find(|block| self.head(width, *block).offset < OFFSET_MAX);
@@ -170,8 +171,8 @@ impl Blocks {
         end.saturating_sub(block * SLOTS)
     }
 
-    /// The slot after all runs of a block's quotients and of earlier ones, where the earlier ones end right
-    /// before `end`.
+    /// Returns the slot after all runs of a block's quotients and of earlier ones, given that the earlier ones end
+    /// right before `end`.
     pub fn runs_end(&self, width: impl Width, block: usize, end: usize) -> usize {
         match width.rank(self.head(width, block).occupieds) {
             0 => end,

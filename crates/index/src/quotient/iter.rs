@@ -7,10 +7,10 @@ use super::join::Join;
 use super::width::{Width, with_width};
 use super::{Counts, QuotientFilter, REPEATS_MAX};
 
-/// Entries of a batch, about.
+/// The approximate number of entries in a batch.
 const BATCH: usize = 512;
 
-/// The entries of a filter in batches, to be merged or written.
+/// The entries of a filter in batches, for merging or writing.
 #[derive(Clone, Debug)]
 pub struct QuotientSource<'a> {
     filter: &'a QuotientFilter,
@@ -22,7 +22,7 @@ pub struct QuotientSource<'a> {
 }
 
 impl QuotientFilter {
-    /// All fingerprints in ascending order, each once, with its count.
+    /// Returns all fingerprints in ascending order, each once, with its count.
     pub fn iter(&self) -> impl Iterator<Item = Entry> + Send + '_ {
         let mut source = self.source();
         let next_batch = move || {
@@ -32,13 +32,13 @@ impl QuotientFilter {
         std::iter::from_fn(next_batch).flatten()
     }
 
-    /// The same in batches, to be merged or written.
+    /// Returns the same in batches, for merging or writing.
     #[must_use]
     pub fn source(&self) -> QuotientSource<'_> {
         QuotientSource { filter: self, join: Join::new(self.shape.split()), block: 0, end: 0 }
     }
 
-    /// The count that the first slot of a fingerprint says.
+    /// Returns the count according to the first slot of a fingerprint.
     #[inline(always)]
     fn count_in(&self, fingerprint: u64, body: u64) -> i64 {
         let counts = self.shape.counts();
@@ -49,7 +49,7 @@ impl QuotientFilter {
         count.unwrap_or_else(|| self.outliers.get(fingerprint))
     }
 
-    /// Counts another slot of the last entry.
+    /// Adds another slot to the count of the last entry.
     #[cold]
     fn count_again(&self, out: &mut [Entry]) {
         let last = out.last_mut().expect("the slot before was of the same fingerprint");

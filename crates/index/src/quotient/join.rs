@@ -1,8 +1,8 @@
-//! Fingerprints from quotients and remainders, for a whole filter in order, without a division for each.
+//! Computes fingerprints from quotients and remainders, for a whole filter in order, without a division for each.
 //!
-//! A fingerprint is (quotient 2^64 + fraction) / factor, rounded up. In a block of 64 quotients it is the block's
-//! first fingerprint plus a difference. A product with the reciprocal of the factor is that difference or one less;
-//! the rest, which is below two factors and so below 2^64, says which.
+//! A fingerprint is (quotient 2^64 + fraction) / factor, rounded up. In a block of 64 quotients it is the block's first
+//! fingerprint plus a difference. A product with the reciprocal of the factor is that difference or one less; the rest,
+//! which is below two factors and so below 2^64, determines which.
 
 use nandex_store::fingerprint::Split;
 
@@ -27,12 +27,12 @@ pub(super) struct BlockJoin {
     join: Join,
     /// The first fingerprint of the block's first quotient.
     first: u64,
-    /// How far it is above that quotient's first fraction.
+    /// The distance between it and that quotient's first fraction.
     above: u64,
 }
 
 impl Join {
-    /// Joins what `split` has split.
+    /// Creates the inverse of `split`.
     pub fn new(split: Split) -> Self {
         let factor = split.factor();
         // Remainders are of at most 56 bits, so factors are at least 2^8.
@@ -42,7 +42,7 @@ impl Join {
         Self { factor, reciprocal, shift, remainder_shift: 64 - split.remainder_bits() }
     }
 
-    /// For the quotients of a block.
+    /// Returns the joiner for the quotients of a block.
     pub fn block(self, block: usize) -> BlockJoin {
         let least = (block as u128 * SLOTS as u128) << 64;
         let first = least.div_ceil(u128::from(self.factor));
@@ -52,7 +52,7 @@ impl Join {
 }
 
 impl BlockJoin {
-    /// The fingerprint of the quotient at a place of the block, and a remainder.
+    /// Returns the fingerprint for the quotient at a place of the block, and a remainder.
     #[inline(always)]
     pub fn join(&self, place: usize, remainder: u64) -> u64 {
         let Join { factor, reciprocal, shift, remainder_shift } = self.join;

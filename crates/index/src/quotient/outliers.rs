@@ -1,13 +1,13 @@
 //! Counts that do not fit slots: large counts, and the repetitions of a fingerprint that is added very often.
 //!
-//! With [`Counts::Small`](super::Counts) a slot may say "outlier", and its whole count is here. With the others a
-//! fingerprint has at most [`REPEATS_MAX`](super::REPEATS_MAX) slots, and the rest of its count is here. So one
-//! hot key neither fills the filter nor makes an endless run.
+//! With [`Counts::Small`](super::Counts) a slot may mark an outlier, and its whole count is here. With the others a
+//! fingerprint has at most [`REPEATS_MAX`](super::REPEATS_MAX) slots, and the rest of its count is here. So one hot key
+//! neither fills the filter nor makes an endless run.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// RAM of one outlier, about, in bytes.
+/// The approximate RAM of one outlier, in bytes.
 const OUTLIER_BYTES: usize = 32;
 
 /// Counts that do not fit slots, by fingerprint.
@@ -40,7 +40,7 @@ impl Outliers {
         self.set(fingerprint, self.get(fingerprint) + amount);
     }
 
-    /// Those of some fingerprints, in ascending order.
+    /// Returns the outliers of a range of fingerprints, in ascending order.
     pub(crate) fn range(&self, fingerprints: Range<u64>) -> impl Iterator<Item = (u64, i64)> + '_ {
         self.counts.range(fingerprints).map(|(fingerprint, count)| (*fingerprint, *count))
     }
@@ -50,13 +50,13 @@ impl Outliers {
         self.counts.iter().map(|(fingerprint, count)| (*fingerprint, *count))
     }
 
-    /// How many there are.
+    /// The number of outliers.
     #[must_use]
     pub fn len(&self) -> usize {
         self.counts.len()
     }
 
-    /// Are there none?
+    /// Returns whether there are none.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.counts.is_empty()
@@ -67,7 +67,7 @@ impl Outliers {
         self.counts.clear();
     }
 
-    /// RAM they take, in bytes.
+    /// The RAM that they take, in bytes.
     #[must_use]
     pub fn ram_bytes(&self) -> usize {
         self.counts.len() * OUTLIER_BYTES

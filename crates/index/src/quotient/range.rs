@@ -1,4 +1,4 @@
-//! The fingerprints of a range: keys that share a prefix, such as the places that are known of a key.
+//! The fingerprints of a range: keys that share a prefix, such as the known places of a key.
 
 use std::ops::{Range, RangeInclusive};
 

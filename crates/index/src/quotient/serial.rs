@@ -1,7 +1,7 @@
 //! A filter as bytes, for a file or a message. The bytes are drawn in `docs/format.md`.
 //!
-//! The bytes may be anything, so decoding proves everything that the filter's methods rely on: sizes, offsets,
-//! runs, the order of remainders, counts and outliers. A decoded filter encodes to the same bytes again.
+//! The bytes are untrusted, so decoding verifies everything that the filter's methods rely on: sizes, offsets, runs,
+//! the order of remainders, counts and outliers. A decoded filter encodes to the same bytes again.
 
 use nandex_store::bytes::{checksum, get_u32, get_u64, put_u32};
 use nandex_store::fingerprint::Universe;
@@ -12,30 +12,30 @@ use super::check::{damaged, expect};
 use super::{Config, Counts, Growth, Outliers, QuotientFilter, Shape};
 use crate::Result;
 
-/// What follows the checksum.
+/// The bytes after the checksum.
 const MAGIC: [u8; 4] = *b"ndxq";
 
-/// The version of fingerprints alone, and that of keys, which has their hash function too.
+/// The version of fingerprints alone, and that of keys, which also have their hash function.
 const VERSION: u8 = 1;
 const KEYS_VERSION: u8 = 2;
 
 /// Bytes before the slots.
 const HEADER_BYTES: usize = 56;
 
-/// Bytes between the header and the slots that say what a filter of keys was made for.
+/// The bytes of a filter of keys between the header and the slots, for its configuration.
 const KEYS_BYTES: usize = 40;
 
 /// Bytes of an outlier.
 const OUTLIER_BYTES: usize = 16;
 
 impl QuotientFilter {
-    /// The filter as bytes, about as many as it takes in RAM.
+    /// Encodes the filter, in about as many bytes as it takes in RAM.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
         self.encode_with(VERSION, HashKind::Identity, &[])
     }
 
-    /// The same with what it was made for, the key of the hash function among it.
+    /// Encodes the filter with its configuration, including the key of the hash function.
     pub(super) fn encode_keys(&self, config: &Config) -> Vec<u8> {
         let mut made_for = Vec::with_capacity(KEYS_BYTES);
         made_for.extend(config.hash_key.to_le_bytes());
@@ -66,7 +66,7 @@ impl QuotientFilter {
         bytes
     }
 
-    /// The filter of these bytes.
+    /// Decodes a filter.
     ///
     /// Cost: two passes over all slots.
     ///
@@ -76,7 +76,7 @@ impl QuotientFilter {
         Self::decode_with(VERSION, bytes)
     }
 
-    /// The filter of these bytes, and what it was made for.
+    /// Decodes a filter and its configuration.
     pub(super) fn decode_keys(bytes: &[u8]) -> Result<(Self, Config)> {
         let filter = Self::decode_with(KEYS_VERSION, bytes)?;
         let config = decode_config(bytes, filter.shape)?;
@@ -100,7 +100,7 @@ impl QuotientFilter {
     }
 }
 
-/// What the saved filter of keys was made for. Its header is right.
+/// Decodes the configuration of a saved filter of keys, whose header is valid.
 fn decode_config(bytes: &[u8], shape: Shape) -> Result<Config> {
     let hash = HashKind::from_number(bytes[11]);
     let hash = hash.ok_or_else(|| damaged("a hash function", "0 to 2", bytes[11]))?;
@@ -126,7 +126,7 @@ const fn header_bytes(version: u8) -> usize {
     if version == KEYS_VERSION { HEADER_BYTES + KEYS_BYTES } else { HEADER_BYTES }
 }
 
-/// The shape of a filter whose header is right.
+/// Decodes the shape of a filter whose header is valid.
 fn decode_header(version: u8, bytes: &[u8]) -> Result<Shape> {
     let (header, length) = (header_bytes(version), bytes.len());
     expect(length >= header, "bytes, at least", header, length)?;
@@ -144,7 +144,7 @@ fn decode_header(version: u8, bytes: &[u8]) -> Result<Shape> {
     })
 }
 
-/// The shape of exactly these sizes; nothing if a shape would have others.
+/// Returns the shape of exactly these sizes; `None` if no shape has them.
 fn shape_of([size, quotients, entries_max]: [u64; 3], counts: Counts) -> Option<Shape> {
     let universe = Universe::new(size).ok()?;
     let shape = Shape::new(universe, quotients, counts, entries_max).ok()?;
@@ -164,7 +164,7 @@ fn decode_outliers(bytes: &[u8]) -> Result<Outliers> {
     Ok(outliers)
 }
 
-/// Kind and bits of counts, as they are saved.
+/// Returns the kind and bits of counts, as they are saved.
 const fn counts_to_numbers(counts: Counts) -> (u8, u8) {
     match counts {
         Counts::One => (0, 0),

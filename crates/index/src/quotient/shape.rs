@@ -1,4 +1,4 @@
-//! Sizes of a quotient filter: how many slots it has, how wide they are, and when it is full.
+//! The sizes of a quotient filter: the number of its slots, their width, and when it is full.
 
 use nandex_store::fingerprint::{Split, Universe};
 
@@ -15,12 +15,12 @@ pub struct Shape {
 }
 
 impl Shape {
-    /// Bits of a slot at most: remainder and count.
+    /// The most bits of a slot: remainder and count.
     pub const SLOT_BITS_MAX: u32 = 56;
 
-    /// A filter of `quotients` slots, and some more after the last for what overflows, that is full at
-    /// `entries_max` slots in use, or at 95 % of them if that is less: beyond, each insert would move hundreds
-    /// of others.
+    /// Creates the shape of a filter with `quotients` slots, and some more after the last for overflow. It is full at
+    /// `entries_max` slots in use, or at 95 % of them if that is less: beyond that, each insert would move hundreds of
+    /// others.
     ///
     /// # Errors
     /// [`Error::Config`] if remainder and count take more than 56 bits, or [`Counts::Small`] is not of 2 to 16.
@@ -53,7 +53,8 @@ impl Shape {
         Ok(Self { split, counts, entries_max: entries_max.min(limit).max(1), slots })
     }
 
-    /// A filter that is full at `entries` slots in use, which are then the share `fill` of its slots.
+    /// Creates the shape of a filter that is full at `entries` slots in use, which are then the share `fill` of its
+    /// slots.
     ///
     /// # Errors
     /// As [`new`](Self::new).
@@ -67,31 +68,31 @@ impl Shape {
         Self::new(universe, quotients, counts, entries)
     }
 
-    /// How fingerprints are split.
+    /// The way in which fingerprints are split.
     #[must_use]
     pub const fn split(&self) -> Split {
         self.split
     }
 
-    /// What a slot stores of counts.
+    /// The part of counts that a slot stores.
     #[must_use]
     pub const fn counts(&self) -> Counts {
         self.counts
     }
 
-    /// Slots in use at which it is full.
+    /// The number of slots in use at which it is full.
     #[must_use]
     pub const fn entries_max(&self) -> u64 {
         self.entries_max
     }
 
-    /// Outliers at which it is full.
+    /// The number of outliers at which it is full.
     #[must_use]
     pub const fn outliers_max(&self) -> u64 {
         self.entries_max / 256 + 64
     }
 
-    /// The shape with another number of quotients, full at the same share of them. Fingerprints, and so the
+    /// Returns the shape with another number of quotients, full at the same share of them. Fingerprints, and so the
     /// rate of false positives, stay the same.
     ///
     /// # Errors
@@ -111,20 +112,20 @@ impl Shape {
         self.split.remainder_bits() + self.counts.bits()
     }
 
-    /// Slots in all: one per quotient, and as many after the last as a filter at its limit overflows by,
-    /// except with a chance of less than one in 2^40.
+    /// The slots in all: one per quotient, plus those after the last that a filter at its limit overflows into, except
+    /// with a chance of less than one in 2^40.
     #[must_use]
     pub const fn slots(&self) -> u64 {
         self.slots
     }
 
-    /// Is a filter full with this many slots in use, and this many outliers?
+    /// Returns whether a filter is full with this number of slots in use and of outliers.
     pub(super) const fn is_full(&self, entries: u64, outliers: usize) -> bool {
         entries >= self.entries_max || outliers as u64 >= self.outliers_max()
     }
 
-    /// Are `slots` more allowed when `entries` are in use? Is one more outlier allowed when there are
-    /// `outliers`, if that is given?
+    /// Checks that `slots` more are allowed when `entries` are in use, and, if `outliers` is given, that one more
+    /// outlier is allowed.
     ///
     /// # Errors
     /// [`Error::FilterFull`].
@@ -151,7 +152,7 @@ impl Shape {
         Ok(())
     }
 
-    /// The error of a filter that has no slot after the last cluster.
+    /// Returns the error of a filter that has no slot after the last cluster.
     pub(super) fn no_slot_after(&self, entries: u64) -> Error {
         let reason = "and none is free after the fingerprint's own; chance does not give that many fingerprints \
                       the same quotients: hash keys with a secret, or grow the filter";

@@ -1,5 +1,5 @@
-//! A filter of keys that threads share: it hashes keys to fingerprints, guards the filter of fingerprints with a
-//! lock, and doubles it when it is full.
+//! A thread-safe filter of keys: it hashes keys to fingerprints, guards the filter of fingerprints with a lock, and
+//! doubles it when it is full.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard};
@@ -14,8 +14,8 @@ use crate::{Error, Result};
 
 /// An approximate multiset of keys in RAM, or counts of them: a [`Filter`] and a [`Counter`].
 ///
-/// Lookups run in parallel; an update waits for them and they for it. While one doubles the slots, the other updates
-/// wait and lookups go on. Nothing is on flash.
+/// Lookups run in parallel; updates and lookups wait for each other. While an update doubles the slots, other updates
+/// wait and lookups continue. Nothing is on flash.
 ///
 /// ```
 /// use nandex::Filter;
@@ -33,7 +33,7 @@ pub struct SharedFilter {
     config: Config,
     hasher: KeyHasher,
     universe: Universe,
-    /// Held by an update from its beginning to its end, taken before the filter's lock.
+    /// Held for the whole of an update, and taken before the filter's lock.
     updates: Mutex<()>,
     filter: RwLock<QuotientFilter>,
     counters: Counters,
@@ -42,7 +42,7 @@ pub struct SharedFilter {
 /// The filter, locked by an update.
 type Locked<'f> = RwLockWriteGuard<'f, QuotientFilter>;
 
-/// Calls so far.
+/// The counts of calls.
 #[derive(Debug, Default)]
 struct Counters {
     inserts: AtomicU64,
@@ -52,7 +52,7 @@ struct Counters {
 }
 
 impl SharedFilter {
-    /// An empty filter.
+    /// Creates an empty filter.
     ///
     /// # Errors
     /// [`Error::Config`]; see [`Config::shape`].
@@ -61,10 +61,10 @@ impl SharedFilter {
         Ok(Self::of(config, filter))
     }
 
-    /// A filter of these fingerprints, which must have been made for the same keys, rate and hash.
+    /// Creates a filter from these fingerprints, which must have been made for the same keys, rate and hash.
     ///
     /// # Errors
-    /// [`Error::Config`] if they are of another universe or store counts in another way.
+    /// [`Error::Config`] if they have another universe or store counts in another way.
     pub fn with_filter(config: Config, filter: QuotientFilter) -> Result<Self> {
         let (expected, found) = (config.shape()?, filter.shape());
         let (size, other) = (expected.split().universe().size(), found.split().universe().size());
@@ -83,17 +83,17 @@ impl SharedFilter {
         Ok(Self::of(config, filter))
     }
 
-    /// The filter as bytes, with its hash function and what else it was made for: [`decode`](Self::decode) needs
-    /// nothing more. They hold the hash key. Who reads it can choose keys that collide.
+    /// Encodes the filter with its hash function and the rest of its configuration: [`decode`](Self::decode) needs
+    /// nothing else. The bytes contain the hash key. Someone who reads it can choose keys that collide.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
         self.filter().encode_keys(&self.config)
     }
 
-    /// The filter of these bytes. [`with_filter`](Self::with_filter) takes those that [`QuotientFilter::encode`] gave.
+    /// Decodes a filter. For bytes from [`QuotientFilter::encode`], use [`with_filter`](Self::with_filter).
     ///
     /// # Errors
-    /// [`Error::FilterDamaged`], [`Error::Config`] for bytes that are no filter of keys.
+    /// [`Error::FilterDamaged`]; [`Error::Config`] for bytes that are not a filter of keys.
     pub fn decode(bytes: &[u8]) -> Result<Self> {
         let (filter, config) = QuotientFilter::decode_keys(bytes)?;
         Self::with_filter(config, filter)
@@ -111,7 +111,7 @@ impl SharedFilter {
         }
     }
 
-    /// What it was made for.
+    /// Returns the configuration that it was created with.
     #[must_use]
     pub const fn config(&self) -> &Config {
         &self.config
@@ -123,7 +123,7 @@ impl SharedFilter {
         self.universe.of(self.hasher.hash(key).filter)
     }
 
-    /// The filter of fingerprints, to save or to merge it. Updates wait until it is given back.
+    /// Locks the filter of fingerprints, for saving or merging it. Updates wait until the guard is dropped.
     pub fn filter(&self) -> RwLockReadGuard<'_, QuotientFilter> {
         self.filter.read().expect("no holder of this lock panics")
     }
@@ -179,8 +179,8 @@ impl SharedFilter {
         }
     }
 
-    /// Replaces the filter by one of twice the slots, if that is allowed and helps. The caller holds the lock of
-    /// updates; lookups go on.
+    /// Replaces the filter by one with twice the slots, if that is allowed and helps. The caller holds the lock of
+    /// updates; lookups continue.
     fn grow<'f>(&'f self, full: Locked<'f>) -> Result<(Locked<'f>, bool)> {
         drop(full);
         let grown = self.grown(&self.filter())?;
@@ -191,7 +191,7 @@ impl SharedFilter {
         Ok((filter, has_grown))
     }
 
-    /// Adds one of each key that is not there, in order; no other update comes in between.
+    /// Adds one occurrence of each absent key, in order; no other update comes in between.
     fn add_absent(&self, keys: &[&[u8]]) -> Result<Vec<bool>> {
         let _updates = self.hold_updates();
         let mut filter = self.filter_mut();
@@ -209,7 +209,7 @@ impl SharedFilter {
         Ok(added)
     }
 
-    /// Subtracts from a count, which never gets below zero: there is no other filter with the inserts.
+    /// Subtracts from a count, which never gets below zero, since there is no other filter with the inserts.
     fn subtract(&self, filter: &mut QuotientFilter, update: Entry) -> Result<()> {
         let Entry { fingerprint, count: amount } = update;
         let count = filter.count(fingerprint);
@@ -221,8 +221,8 @@ impl SharedFilter {
         Ok(())
     }
 
-    /// A filter of twice the slots, if that is allowed and helps. A filter that is full with half of its slots
-    /// free does not need more: its keys have similar hashes, or its counts are too large.
+    /// Returns a filter with twice the slots, if that is allowed and helps. A filter that is full with half of its
+    /// slots free does not need more: its keys have similar hashes, or its counts are too large.
     fn grown(&self, filter: &QuotientFilter) -> Result<Option<QuotientFilter>> {
         let shape = filter.shape();
         let quotients = shape.split().quotients();
@@ -234,7 +234,7 @@ impl SharedFilter {
         filter.resized(2 * quotients).map(Some)
     }
 
-    /// The counts of keys.
+    /// Returns the counts of keys.
     fn counts(&self, keys: &[&[u8]]) -> Vec<u64> {
         let fingerprints: Vec<_> = keys.iter().map(|key| self.fingerprint(key)).collect();
         let mut counts = Vec::new();

@@ -1,4 +1,4 @@
-//! Tests of quotient filters against a map of counts, and against the paper's layout.
+//! Tests of quotient filters, compared with a map of counts and with the paper's layout.
 
 mod laws;
 mod layout;

@@ -1,8 +1,8 @@
-//! The quotient filter as the paper lays it out (HotStorage'11), written to be read. Tests compare
+//! The quotient filter in the paper's layout (HotStorage'11), written for readability. Tests compare
 //! [`QuotientFilter`](super::QuotientFilter) with it, slot by slot.
 //!
-//! A fingerprint's quotient names a slot. The remainder is stored in that slot or, when others are in the way, a
-//! little further right. Three bits for each slot are enough to tell the quotient of every remainder:
+//! A fingerprint's quotient names a slot. The remainder is stored in that slot or, when others are in the way, a little
+//! further right. Three bits for each slot are enough to determine the quotient of every remainder:
 //!
 //! ```text
 //!   slot        0       1       2       3       4       5       6
@@ -14,11 +14,11 @@
 //!                   |<-------------- one cluster ---------->|
 //! ```
 //!
-//! The remainders of one quotient are a **run**, in ascending order. Runs are in the order of their quotients.
-//! Runs that push each other to the right are a **cluster**, which begins with a remainder in its own slot.
-//! *is_occupied* belongs to the slot: its quotient has a run, wherever that is. The other two belong to the
-//! remainder and move with it. In this cluster the slots 1, 2 and 4 are occupied and the slots 1, 4 and 5 begin
-//! runs, so the second of these runs is of quotient 2.
+//! The remainders of one quotient are a **run**, in ascending order. Runs are in the order of their quotients. Runs
+//! that push each other to the right are a **cluster**, which begins with a remainder in its own slot. *is_occupied*
+//! belongs to the slot: its quotient has a run, wherever that is. The other two belong to the remainder and move with
+//! it. In this cluster the slots 1, 2 and 4 are occupied and the slots 1, 4 and 5 begin runs, so the second of these
+//! runs belongs to quotient 2.
 //!
 //! | occupied | continuation | shifted | the slot |
 //! |:---:|:---:|:---:|---|
@@ -46,10 +46,10 @@
 //!   - 25 |       | 100 1 | 111 7 | 001 5 | 100 3 |       |       |       |
 //! ```
 //!
-//! `+ 11` is less than 14 and becomes the head of its run; 14 moves right and is a continuation now. `+ 25` finds
-//! its slot taken by 14, marks it as occupied, and goes after it: a run's head, shifted. `+ 17` moves 25 and 43:
-//! two clusters become one. The second `+ 25` goes next to the first, since each insert must be there to be
-//! deleted. After the last step 43 is back in its own slot, and a cluster of its own.
+//! `+ 11` is less than 14 and becomes the head of its run; 14 moves right and is now a continuation. `+ 25` finds its
+//! slot taken by 14, marks it as occupied, and goes after it: a run's head, shifted. `+ 17` moves 25 and 43: two
+//! clusters become one. The second `+ 25` goes next to the first, since each insert must be present to be deleted.
+//! After the last step 43 is back in its own slot, in a cluster of its own.
 
 use std::ops::Range;
 
@@ -62,7 +62,7 @@ pub struct ThreeBitFilter {
     pub slots: Vec<Slot>,
 }
 
-/// A slot: whether its own quotient has a run, and what is stored in it.
+/// A slot: whether its own quotient has a run, and the remainder stored in it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Slot {
     pub is_occupied: bool,
@@ -72,16 +72,16 @@ pub struct Slot {
 /// A remainder and its two bits, which move together.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Stored {
-    /// The remainder before it is of the same run.
+    /// Whether the remainder before it belongs to the same run.
     pub is_continuation: bool,
-    /// It is right of the slot that its quotient names.
+    /// Whether it is right of the slot that its quotient names.
     pub is_shifted: bool,
     pub remainder: u64,
 }
 
 impl Slot {
-    /// Is nothing stored here? The slot of a quotient that has a run is never empty: something of that run, or of
-    /// an earlier one, is in it.
+    /// Returns whether nothing is stored here. The slot of a quotient that has a run is never empty: it has a remainder
+    /// of that run, or of an earlier one.
     pub fn is_empty(&self) -> bool {
         !self.is_occupied && !self.stored.is_continuation && !self.stored.is_shifted
     }
@@ -92,17 +92,17 @@ impl ThreeBitFilter {
         Self { split, slots: vec![Slot::default(); slots] }
     }
 
-    /// How often a fingerprint was inserted.
+    /// Returns the number of times that a fingerprint was inserted.
     pub fn count(&self, fingerprint: u64) -> usize {
         let (quotient, remainder) = self.split.split(fingerprint);
         let run = self.run(quotient as usize);
         run.filter(|at| self.slots[*at].stored.remainder == remainder).count()
     }
 
-    /// Puts a fingerprint into its run, in order.
+    /// Inserts a fingerprint into its run, in order.
     ///
     /// # Panics
-    /// If no slot is empty from its own on.
+    /// If no slot is empty from its own slot on.
     pub fn insert(&mut self, fingerprint: u64) {
         let (quotient, remainder) = self.split.split(fingerprint);
         let quotient = quotient as usize;
@@ -118,7 +118,7 @@ impl ThreeBitFilter {
         self.slots[quotient].is_occupied = true;
     }
 
-    /// Takes a fingerprint out once.
+    /// Removes one occurrence of a fingerprint.
     ///
     /// # Panics
     /// If it is absent.
@@ -140,7 +140,7 @@ impl ThreeBitFilter {
         }
     }
 
-    /// All fingerprints in ascending order: the slots from left to right.
+    /// Returns all fingerprints in ascending order: the slots from left to right.
     pub fn iter(&self) -> impl Iterator<Item = u64> + '_ {
         let runs = self.occupied(0).map(|quotient| (quotient, self.run(quotient)));
         runs.flat_map(move |(quotient, run)| {
@@ -149,9 +149,9 @@ impl ThreeBitFilter {
         })
     }
 
-    /// The slots of a quotient's run; if it has none, an empty range at the slot where it would begin.
+    /// Returns the slots of a quotient's run; if it has none, an empty range at the slot where it would begin.
     ///
-    /// In a cluster the n-th head belongs to the n-th occupied slot. So walk left to where the cluster begins, then
+    /// In a cluster the n-th head belongs to the n-th occupied slot. So it walks left to where the cluster begins, then
     /// right, one run for each occupied slot before the quotient's.
     pub fn run(&self, quotient: usize) -> Range<usize> {
         if self.slots[quotient].is_empty() {
@@ -181,8 +181,8 @@ impl ThreeBitFilter {
         (first..self.slots.len()).filter(|at| self.slots[*at].is_occupied)
     }
 
-    /// Stores something in slot `at`, what was there in the next one, and so on up to an empty slot. What moves is
-    /// not in its own slot any more. *is_occupied* stays where it is.
+    /// Stores a remainder in slot `at`, the one that was there in the next slot, and so on up to an empty slot. Moved
+    /// remainders are no longer in their own slots. *is_occupied* stays where it is.
     fn shift_right(&mut self, at: usize, stored: Stored) {
         let mut moving = stored;
         for slot in &mut self.slots[at..] {
@@ -196,8 +196,8 @@ impl ThreeBitFilter {
         panic!("no slot is empty from {at} on");
     }
 
-    /// Moves what follows slot `gap`, which has something of `quotient`, left by one, up to what is in its own slot
-    /// or an empty slot. A head that comes back to its own slot is not shifted any more.
+    /// Moves the remainders after slot `gap`, which has one of `quotient`, left by one, up to one that is in its own
+    /// slot, or an empty slot. A head that returns to its own slot is no longer shifted.
     fn shift_left(&mut self, quotient: usize, gap: usize) {
         let (mut quotient, mut gap) = (quotient, gap);
         while gap + 1 < self.slots.len() && self.slots[gap + 1].stored.is_shifted {
@@ -213,7 +213,7 @@ impl ThreeBitFilter {
     }
 }
 
-/// All slots, as the page draws them.
+/// Draws all slots, as the module's documentation does.
 fn drawn(filter: &ThreeBitFilter) -> String {
     let draw = |slot: &Slot| {
         if slot.is_empty() {

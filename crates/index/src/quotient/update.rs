@@ -1,4 +1,4 @@
-//! Adding and removing one slot: what moves, and how the heads of blocks change.
+//! Adding and removing one slot: the slots that move, and the changes to the heads of blocks.
 
 use std::ops::Range;
 
@@ -8,7 +8,7 @@ use super::width::{Lanes, Width};
 use crate::Result;
 
 impl QuotientFilter {
-    /// Adds to a count. The fingerprint is nearly always new and takes one slot; this path is inline.
+    /// Adds to a count. The fingerprint is nearly always new and takes one slot; that path is inline.
     #[inline(always)]
     pub(super) fn add_at(&mut self, width: impl Width, fingerprint: u64, count: i64) -> Result<()> {
         let code = self.shape.counts().encode(count);
@@ -21,8 +21,8 @@ impl QuotientFilter {
         self.add_found(width, fingerprint, count)
     }
 
-    /// Puts an absent fingerprint into a slot. Returns false, and changes nothing, if it is present or no slot
-    /// is free for it.
+    /// Stores an absent fingerprint in a slot. Returns false, and changes nothing, if it is present or no slot is free
+    /// for it.
     #[inline(always)]
     fn add_new(&mut self, width: impl Width, fingerprint: u64, code: u64) -> bool {
         let (quotient, remainder) = self.split(fingerprint);
@@ -60,7 +60,7 @@ impl QuotientFilter {
         true
     }
 
-    /// The same, wherever the run is.
+    /// Does the same, wherever the run is.
     #[inline(never)]
     fn add_far(&mut self, width: impl Width, fingerprint: u64, body: u64) -> bool {
         let found = self.find(width, fingerprint);
@@ -68,8 +68,8 @@ impl QuotientFilter {
             && self.insert(width, found.quotient, &found.run, found.same.start, body)
     }
 
-    /// Puts a body before the slot `at` of a quotient's run, or after its last. Returns false, and changes
-    /// nothing, if no slot is free.
+    /// Inserts a body before the slot `at` of a quotient's run, or after its last. Returns false, and changes nothing,
+    /// if no slot is free.
     pub(super) fn insert(
         &mut self,
         width: impl Width,
@@ -117,8 +117,8 @@ impl QuotientFilter {
     }
 }
 
-/// The runends of a block after the run at `start` has grown by one slot and all up to `gap` has moved. The last
-/// slot of a run moves right by one. A new run has only one slot.
+/// Returns the runends of a block after the run at `start` has grown by one slot and all up to `gap` has moved. The
+/// last slot of a run moves right by one. A new run has only one slot.
 #[inline(always)]
 fn with_runend(runends: u64, start: usize, slots: usize, gap: usize) -> u64 {
     let is_new = slots == 0;
@@ -136,8 +136,8 @@ impl Blocks {
         self.set_occupieds(width, block, if is_occupied { occupieds | bit } else { occupieds });
     }
 
-    /// Lowers an offset by one. One that did not fit is computed again. `end`, if it is known, is the slot after
-    /// the runs of all quotients before the previous block. Returns the same for the next block.
+    /// Lowers an offset by one. An offset that was not stored in full is computed again. `end`, if it is known, is the
+    /// slot after the runs of all quotients before the previous block. Returns the same for the next block.
     fn lower_offset(
         &mut self,
         width: impl Width,

@@ -1,11 +1,11 @@
-//! The bits of a slot: a constant for the commonest sizes, so that the compiler knows shifts and strides, and a
-//! variable for all others. And lanes: several slots of one word, compared at once.
+//! The bits of a slot: a constant for the most common sizes, so that the compiler knows shifts and strides, and a
+//! variable for all others. Also lanes: several slots of one word, compared at once.
 
 use nandex_device::{Bits, PlainBits, SwiftBits};
 
 /// Bits of a slot, and the instructions for bits.
 pub(super) trait Width: Copy {
-    /// Slots that are compared at once; 0 for none.
+    /// The number of slots that are compared at once; 0 for none.
     const LANES: usize;
 
     /// Bits of a slot: 1 to 56.
@@ -74,7 +74,7 @@ impl<B: Bits> Width for Any<B> {
     }
 }
 
-/// Which [`Width`] a filter has. It is chosen once: asking the processor each time would cost as much as the
+/// The [`Width`] of a filter. It is chosen once: a check of the processor each time would cost as much as the
 /// instruction itself.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum WidthKind {
@@ -88,7 +88,7 @@ pub(super) enum WidthKind {
 }
 
 impl WidthKind {
-    /// The best for slots of this many bits on this processor.
+    /// Chooses the best for slots of this width on this processor.
     pub fn new(slot_bits: u32) -> Self {
         match (SwiftBits::detect(), slot_bits) {
             (Some(swift), 8) => Self::Swift8(Fixed(swift)),
@@ -100,7 +100,7 @@ impl WidthKind {
         }
     }
 
-    /// The best without the processor's own instructions for bits.
+    /// Chooses the best without the processor's special instructions for bits.
     pub fn plain(slot_bits: u32) -> Self {
         match slot_bits {
             8 => Self::Plain8(Fixed(PlainBits)),
@@ -120,7 +120,7 @@ pub(super) struct Lanes {
 }
 
 impl Lanes {
-    /// `count` lanes of a word.
+    /// Creates the first `count` lanes of a word.
     #[inline(always)]
     pub fn new<W: Width>(width: W, word: u64, count: usize) -> Self {
         let (bits, ones) = (width.bits(), width.ones());
@@ -128,7 +128,7 @@ impl Lanes {
         Self { word, ones, tops, bits }
     }
 
-    /// The highest bits of the lanes that have this remainder.
+    /// Returns the highest bits of the lanes that have this remainder.
     #[inline(always)]
     pub fn equal(&self, remainder: u64, code_bits: u32) -> u64 {
         let codes = self.ones * ((1 << code_bits) - 1);
@@ -139,17 +139,17 @@ impl Lanes {
         !differs & self.tops
     }
 
-    /// The highest bits of the lanes that are less than this body.
+    /// Returns the highest bits of the lanes that are less than this body.
     #[inline(always)]
     pub fn less(&self, body: u64) -> u64 {
         let (left, right) = (self.word, self.ones * body);
         let tops = self.ones << (self.bits - 1);
-        // With its highest bit set no lane borrows from the next; that bit stays where the rest is no less.
+        // With its highest bit set no lane borrows from the next; that bit stays if the rest is not less.
         let rest = (left | tops).wrapping_sub(right & !tops);
         !(left & !right | !(left ^ right) & rest) & self.tops
     }
 
-    /// The body of the lane whose highest bit is the lowest of these.
+    /// Returns the body of the lane whose highest bit is the lowest of these.
     #[inline(always)]
     pub fn first(&self, tops: u64) -> u64 {
         let top = tops.trailing_zeros() as usize;

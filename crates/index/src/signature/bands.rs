@@ -1,40 +1,42 @@
-//! Bands of a MinHash signature, and how many are best for a threshold.
+//! Bands of a MinHash signature, and the best number of bands for a threshold.
 
 use super::PERMUTATIONS_MAX;
 use crate::{Error, Result};
 
-/// How a signature is divided: a document has a bucket key for each band, and two that are equal in one whole band are
-/// candidates. With a Jaccard similarity of `s` that happens with the probability `1 - (1 - s^rows)^count`.
+/// The division of a signature: a document has a bucket key for each band, and two documents that are equal in one
+/// whole band are candidates. With a Jaccard similarity of `s` that happens with the probability `1 - (1 -
+/// s^rows)^count`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Bands {
-    /// Bands: tables.
+    /// The number of bands, which are tables.
     pub count: u32,
-    /// Values of the signature in each.
+    /// The values of the signature in each band.
     pub rows: u32,
 }
 
-/// How bad an error is: the area between the probability of being a candidate and the threshold's step, on either side.
+/// The weights of errors: the area between the probability of being a candidate and the threshold's step, on either
+/// side.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct ErrorWeights {
     /// Candidates below the threshold.
     pub false_positives: f64,
-    /// Pairs above the threshold that are no candidates.
+    /// Pairs above the threshold that are not candidates.
     pub false_negatives: f64,
 }
 
 impl Default for ErrorWeights {
-    /// Both the same.
+    /// Returns equal weights.
     fn default() -> Self {
         Self { false_positives: 0.5, false_negatives: 0.5 }
     }
 }
 
 impl Bands {
-    /// The bands for a threshold of Jaccard similarity that datasketch's `MinHashLSH` takes: of all that `permutations`
-    /// have values for, those with the least weighted error. Takes some ms for 128 permutations.
+    /// Returns the bands for a threshold of Jaccard similarity that datasketch's `MinHashLSH` chooses: those with the
+    /// least weighted error among all that `permutations` have values for. Takes some ms for 128 permutations.
     ///
     /// # Errors
-    /// [`Error::Config`]: a threshold or weights that are not from 0 to 1, weights that are not 1 together, no
+    /// [`Error::Config`]: a threshold or weights that are not from 0 to 1, weights that do not add up to 1, no
     /// permutations or more than 1024.
     pub fn optimal(threshold: f64, permutations: u32, weights: ErrorWeights) -> Result<Self> {
         check(threshold, permutations, weights)?;
@@ -56,7 +58,7 @@ impl Bands {
         Ok(best.1)
     }
 
-    /// The probability that two documents of this Jaccard similarity are candidates of one another.
+    /// Returns the probability that two documents with this Jaccard similarity are candidates of one another.
     #[must_use]
     pub fn probability(self, similarity: f64) -> f64 {
         let power = |base: f64, exponent: u32| base.powi(exponent.try_into().unwrap_or(i32::MAX));
@@ -84,8 +86,8 @@ fn check(threshold: f64, permutations: u32, weights: ErrorWeights) -> Result<()>
     Ok(())
 }
 
-/// Points and weights of Gauss and Legendre on an interval. The probability of candidates is a polynomial of a degree
-/// of at most the permutations, for which these are exact but for rounding.
+/// The points and weights of Gauss-Legendre quadrature on an interval. The probability of candidates is a polynomial
+/// whose degree is at most the number of permutations, for which these are exact except for rounding.
 struct Quadrature(Vec<(f64, f64)>);
 
 impl Quadrature {
@@ -101,7 +103,7 @@ impl Quadrature {
     }
 }
 
-/// A zero of a Legendre polynomial and its weight, by Newton's method from a guess that is near.
+/// Returns a zero of a Legendre polynomial and its weight, by Newton's method from a close guess.
 fn legendre(point: u32, points: u32) -> (f64, f64) {
     let count = f64::from(points);
     let mut x = (std::f64::consts::PI * (f64::from(point) + 0.75) / (count + 0.5)).cos();

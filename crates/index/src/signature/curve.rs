@@ -1,19 +1,20 @@
-//! How probable it is that two documents are candidates, by how near they are: the curve of a family.
+//! The curve of a family: the probability that two documents are candidates, by how near they are.
 
 use super::Family;
 
 /// Steps of an integral over the cells of a line; the error is below 1e-9.
 const STEPS: u32 = 256;
 
-/// Standard deviations beyond which the normal distribution has nothing.
+/// The number of standard deviations beyond which the normal distribution is negligible.
 const DEVIATIONS_MAX: f64 = 8.0;
 
 impl Family {
-    /// The probability that two documents share a bucket, predicted by the family's parameters.
+    /// Returns the probability that two documents share a bucket, predicted from the family's parameters.
     ///
-    /// `at` says how near they are, in the family's measure: a Jaccard similarity for MinHash, bits that differ for
-    /// SimHash, a Euclidean distance for p-stable hashes. A SimHash's bits are taken to differ anywhere with the same
-    /// probability. Of p-stable hashes these are lookups without probes; those with probes find more.
+    /// `at` is the nearness of the documents in the family's measure: a Jaccard similarity for MinHash, the number of
+    /// differing bits for SimHash, a Euclidean distance for p-stable hashes. A SimHash's bits are assumed to differ
+    /// anywhere with the same probability. For p-stable hashes this applies to lookups without probes; those with
+    /// probes find more.
     #[must_use]
     pub fn candidate_probability(&self, at: f64) -> f64 {
         match *self {
@@ -31,9 +32,9 @@ impl Family {
     }
 }
 
-/// The probability that one of `parts` of a signature has none of the bits that differ.
+/// Returns the probability that one of `parts` of a signature has none of the differing bits.
 ///
-/// Counts the ways in which all parts have one, `ways[n]` for n bits of the parts so far.
+/// It counts the ways in which all parts have one, with `ways[n]` for n bits of the parts so far.
 fn shares_part(bits: u32, parts: u32, differ: usize) -> f64 {
     let mut ways = vec![0.0; bits as usize + 1];
     ways[0] = 1.0;
@@ -52,7 +53,7 @@ fn shares_part(bits: u32, parts: u32, differ: usize) -> f64 {
     (1.0 - ways[differ] / choices(bits as usize)[differ]).max(0.0)
 }
 
-/// In how many ways 0, 1, 2, ... of `count` can be chosen.
+/// Returns the number of ways to choose 0, 1, 2, ... of `count`.
 fn choices(count: usize) -> Vec<f64> {
     let mut row = vec![1.0];
     for number in 0..count {
@@ -61,9 +62,9 @@ fn choices(count: usize) -> Vec<f64> {
     row
 }
 
-/// The probability that two vectors are in one cell of a line, by their distance in cells: their places differ by a
-/// number of the normal distribution, and a difference of `d` cells, less than one, leaves them together with the
-/// probability `1 - d` (Datar and others, SCG'04, section 3.2). The integral is Simpson's.
+/// Returns the probability that two vectors are in one cell of a line, by their distance in cells: their positions
+/// differ by a normally distributed number, and a difference of `d` cells, less than one, leaves them together with the
+/// probability `1 - d` (Datar and others, SCG'04, section 3.2). The integral uses Simpson's rule.
 fn shares_cell(cells: f64) -> f64 {
     if cells <= 0.0 {
         return 1.0;
@@ -101,7 +102,7 @@ mod tests {
             assert!(falling.windows(2).all(|it| it[0] >= it[1] - 1e-12), "{falling:?}");
             assert!(at(bits.count()) < 1e-12);
         }
-        // Four bits that differ, one in each part of 16: 16^4 of C(64, 4) ways.
+        // Four differing bits, one in each part of 16: 16^4 of C(64, 4) ways.
         let family = Family::SimHash { bits: SimHashBits::Bits64, distance: 3 };
         let expected = 1.0 - 65_536.0 / 635_376.0;
         assert!((family.candidate_probability(4.0) - expected).abs() < 1e-12);
@@ -154,7 +155,7 @@ mod tests {
     fn a_minhash_has_the_curve_of_its_bands() {
         let bands = Bands { count: 9, rows: 13 };
         let family = Family::MinHash { permutations: 128, bands, scheme: Scheme::Fast, seed: 1 };
-        // A power of a constant may be rounded otherwise.
+        // A power of a constant may be rounded differently.
         let difference = family.candidate_probability(0.8) - bands.probability(0.8);
         assert!(difference.abs() < 1e-12, "{difference}");
     }

@@ -1,4 +1,4 @@
-//! What documents are hashed by: the families and their parameters.
+//! The families of hashes for documents, and their parameters.
 
 use super::{Bands, Scheme, Signature};
 use crate::{Error, Result};
@@ -12,7 +12,7 @@ pub const TABLES_MAX: u32 = 1024;
 /// The most numbers of all lines of a p-stable family together; 64 MiB of RAM.
 const COORDINATES_MAX: u64 = 16 << 20;
 
-/// What a document is hashed by, with its parameters. They are good for one index, which keeps them.
+/// A family of hashes for documents, with its parameters. They are valid for one index, which stores them.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Family {
     /// Sets by their Jaccard similarity.
@@ -20,18 +20,18 @@ pub enum Family {
         /// Values of a signature, at most [`PERMUTATIONS_MAX`]. The standard error of an estimate is at most half the
         /// reciprocal of its root: 0.044 for 128.
         permutations: u32,
-        /// How these become bucket keys; see [`Bands::optimal`].
+        /// The way in which these become bucket keys; see [`Bands::optimal`].
         bands: Bands,
-        /// Whose hashes.
+        /// The implementation whose hashes these are.
         scheme: Scheme,
-        /// Which permutations. datasketch's default is 1, and its seeds have 32 bits.
+        /// The choice of permutations. datasketch's default is 1, and its seeds have 32 bits.
         seed: u64,
     },
     /// Weighted features by their Hamming distance.
     SimHash {
         /// Bits of a signature.
         bits: SimHashBits,
-        /// Signatures that differ in at most that many bits share a bucket, always. Less than the bits.
+        /// Signatures that differ in at most this number of bits always share a bucket. Less than the bits.
         distance: u32,
     },
     /// Vectors by their Euclidean distance.
@@ -40,16 +40,16 @@ pub enum Family {
         dimensions: u32,
         /// Tables.
         tables: u32,
-        /// Lines of each table: more make fewer candidates.
+        /// Lines of each table: with more there are fewer candidates.
         projections: u32,
-        /// The width of a cell, more than 0: a few times the distance that is near.
+        /// The width of a cell, more than 0: a few times the distance that counts as near.
         width: f32,
-        /// Which lines.
+        /// The choice of lines.
         seed: u64,
     },
 }
 
-/// How long a SimHash is.
+/// The length of a SimHash.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SimHashBits {
     /// 64 bits.
@@ -59,7 +59,7 @@ pub enum SimHashBits {
 }
 
 impl SimHashBits {
-    /// How many these are.
+    /// Returns the number of bits.
     #[must_use]
     pub const fn count(self) -> u32 {
         match self {
@@ -68,7 +68,7 @@ impl SimHashBits {
         }
     }
 
-    /// That many bits, if there is such a length.
+    /// Returns the length with `count` bits, if there is one.
     #[must_use]
     pub fn of(count: u32) -> Option<Self> {
         [Self::Bits64, Self::Bits128].into_iter().find(|bits| bits.count() == count)
@@ -76,7 +76,7 @@ impl SimHashBits {
 }
 
 impl Family {
-    /// Refuses what cannot work.
+    /// Fails for parameters that cannot work.
     ///
     /// # Errors
     /// [`Error::Config`], naming the parameter.
@@ -122,7 +122,7 @@ impl Family {
         }
     }
 
-    /// The number of hash tables: bucket keys of a document.
+    /// The number of hash tables, which is the number of bucket keys of a document.
     #[must_use]
     pub const fn tables(&self) -> u32 {
         match self {
@@ -132,7 +132,7 @@ impl Family {
         }
     }
 
-    /// Bytes of a signature, as [`Signature::encode`] writes it.
+    /// The bytes of a signature, as [`Signature::encode`] writes it.
     #[must_use]
     pub const fn signature_bytes(&self) -> usize {
         match self {

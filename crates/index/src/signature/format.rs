@@ -1,4 +1,4 @@
-//! The bytes of a family, as an index of neighbours keeps them, and of signatures. See docs/format.md.
+//! The encoding of a family, as an index of neighbours stores it, and of signatures. See docs/format.md.
 
 use super::{Bands, Family, Scheme, SimHashBits};
 use crate::{Error, Result};
@@ -6,7 +6,7 @@ use crate::{Error, Result};
 /// The version of the bytes.
 const VERSION: u8 = 1;
 
-/// What a family is, in its second byte.
+/// The kind of family, in its second byte.
 const MINHASH: u8 = 1;
 const SIMHASH: u8 = 2;
 const PSTABLE: u8 = 3;
@@ -15,7 +15,7 @@ const PSTABLE: u8 = 3;
 pub const FAMILY_BYTES_MAX: usize = 256;
 
 impl Family {
-    /// Its bytes, at most [`FAMILY_BYTES_MAX`].
+    /// Encodes it, in at most [`FAMILY_BYTES_MAX`] bytes.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
         match *self {
@@ -33,10 +33,10 @@ impl Family {
         }
     }
 
-    /// Reads what [`encode`](Self::encode) has made.
+    /// Decodes the result of [`encode`](Self::encode).
     ///
     /// # Errors
-    /// [`Error::Config`] for a family of another version, bytes that are none, and parameters that cannot work.
+    /// [`Error::Config`] for a family of another version, invalid bytes, and parameters that cannot work.
     pub fn decode(bytes: &[u8]) -> Result<Self> {
         let family = parsed(bytes).ok_or_else(|| Error::Config {
             field: "family",
@@ -86,7 +86,7 @@ fn parsed(bytes: &[u8]) -> Option<Family> {
     }
 }
 
-/// Some numbers, and what comes behind them.
+/// Reads several numbers, and returns the bytes after them.
 fn numbers<const N: usize>(bytes: &[u8]) -> Option<([u32; N], &[u8])> {
     let (words, rest) = bytes.split_at_checked(4 * N)?;
     let (words, _) = words.as_chunks::<4>();

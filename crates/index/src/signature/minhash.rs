@@ -1,4 +1,4 @@
-//! MinHash: of a set's hashes, permuted in many ways, the smallest of each way. Two sets have the same smallest hash
+//! MinHash: the smallest of a set's hashes under each of several permutations. Two sets have the same smallest hash
 //! with the probability of their Jaccard similarity.
 
 use nandex_device::{VectorLoop, run_in_vectors};
@@ -8,26 +8,26 @@ use twox_hash::XxHash3_64;
 use super::numbers::{MersenneTwister, SplitMix, Xoshiro};
 use super::rensa;
 
-/// Whose hashes and permutations a MinHash has. Signatures of different schemes cannot be compared.
+/// The implementation whose hashes and permutations a MinHash uses. Signatures of different schemes cannot be compared.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Scheme {
-    /// Ours, and the fastest: XXH3 of a shingle, of which 32 bits are permuted by a multiplication and an addition,
+    /// Our own, and the fastest: XXH3 of a shingle, of which 32 bits are permuted by a multiplication and an addition,
     /// both modulo 2^32. The multipliers are odd, so that a permutation has no collisions.
     #[default]
     Fast,
     /// datasketch before 2.0, and its `scheme="legacy"`: 32 bits of SHA-1, permuted modulo 2^61 - 1.
     DatasketchLegacy,
-    /// datasketch from 2.0 on, `scheme="affine32"`: 32 bits of SHA-1, mixed and then permuted as ours.
+    /// datasketch from 2.0 on, `scheme="affine32"`: 32 bits of SHA-1, mixed and then permuted like our own.
     DatasketchAffine,
-    /// rensa's `RMinHash` up to 0.4: the hash of rustc-hash 2, permuted modulo 2^64, of which the upper half counts.
+    /// rensa's `RMinHash` up to 0.4: the hash of rustc-hash 2, permuted modulo 2^64, of which the upper half is used.
     Rensa,
     /// rensa's `RMinHash` from 0.5 on: the same hash, in buckets of three rounds, which cost less than permutations.
-    /// The values of a set that is small for the signature are permuted.
+    /// For a set that is small for the signature, permutations supply the values.
     RensaBuckets,
 }
 
 impl Scheme {
-    /// All schemes, with the numbers that they have on flash. These never change.
+    /// All schemes, with their numbers on flash. These never change.
     pub(super) const NUMBERS: [(Self, u8); 5] = [
         (Self::Fast, 1),
         (Self::DatasketchLegacy, 2),
@@ -36,7 +36,7 @@ impl Scheme {
         (Self::RensaBuckets, 5),
     ];
 
-    /// The hash of a shingle's bytes that its permutations take.
+    /// Returns the hash of a shingle's bytes that its permutations take.
     #[inline]
     #[must_use]
     pub fn hash(self, shingle: &[u8]) -> u64 {
@@ -47,13 +47,13 @@ impl Scheme {
         }
     }
 
-    /// Do seeds have 32 bits, as numpy's?
+    /// Returns whether seeds have 32 bits, as numpy's do.
     pub(super) const fn has_narrow_seed(self) -> bool {
         matches!(self, Self::DatasketchLegacy | Self::DatasketchAffine)
     }
 }
 
-/// The first four bytes of SHA-1, as datasketch's `sha1_hash32`.
+/// Returns the first four bytes of SHA-1, like datasketch's `sha1_hash32`.
 fn sha1_hash32(bytes: &[u8]) -> u32 {
     let [a, b, c, d, ..] = <[u8; 20]>::from(Sha1::digest(bytes));
     u32::from_le_bytes([a, b, c, d])
@@ -62,13 +62,13 @@ fn sha1_hash32(bytes: &[u8]) -> u32 {
 /// The permutations of a scheme and a seed.
 #[derive(Clone, Debug)]
 pub(super) enum Permutations {
-    /// `a * h + b` modulo 2^32, of a hash that is mixed before, or not.
+    /// `a * h + b` modulo 2^32, of a hash that is optionally mixed first.
     Affine { factors: Vec<u32>, terms: Vec<u32>, is_mixed: bool },
-    /// `(a * h + b modulo 2^64) modulo 2^61 - 1`, of which the lower 32 bits count.
+    /// `(a * h + b modulo 2^64) modulo 2^61 - 1`, of which the lower 32 bits are used.
     Legacy { factors: Vec<u64>, terms: Vec<u64> },
-    /// `a * h + b` modulo 2^64, of which the upper 32 bits count.
+    /// `a * h + b` modulo 2^64, of which the upper 32 bits are used.
     Upper { factors: Vec<u64>, terms: Vec<u64> },
-    /// Buckets of three rounds, and what `Upper` has of a hash that is mixed before where no round has reached a value.
+    /// Buckets of three rounds; a value that no round has reached is that of `Upper` for a hash that is mixed first.
     Buckets { factors: Vec<u64>, terms: Vec<u64> },
 }
 
@@ -123,7 +123,7 @@ impl Permutations {
         Self::Legacy { factors, terms }
     }
 
-    /// The smallest value of each permutation; all bits set where there are no hashes.
+    /// Returns the smallest value of each permutation; all bits are set if there are no hashes.
     pub(super) fn smallest(&self, hashes: &[u64]) -> Vec<u32> {
         run_in_vectors(Smallest { permutations: self, hashes })
     }
@@ -159,7 +159,7 @@ impl VectorLoop for Smallest<'_> {
     }
 }
 
-/// The values that buckets give, and those of permutations where no round has reached one.
+/// Returns the values of buckets, and those of permutations where no round has reached one.
 #[inline(always)]
 fn bucketed((factors, terms): (&[u64], &[u64]), hashes: &[u64]) -> Vec<u32> {
     let (Some(factor), Some(term)) = (factors.first(), terms.first()) else { return Vec::new() };
@@ -175,7 +175,8 @@ fn bucketed((factors, terms): (&[u64], &[u64]), hashes: &[u64]) -> Vec<u32> {
     values
 }
 
-/// The loop of all schemes. Four hashes at a time, so that a value is loaded and stored once for four; the inner loop
+/// The loop of all schemes. It takes four hashes at a time, so that a value is loaded and stored once for four; the
+/// inner loop becomes vector instructions.
 /// becomes vector instructions.
 #[inline(always)]
 fn smallest<T: Copy>(

@@ -1,5 +1,5 @@
-//! Signatures: a few numbers in place of a document, by which documents are compared, and the bucket keys that an
-//! index of neighbours takes. Code without a device.
+//! Signatures: a few numbers that represent a document, by which documents are compared, and the bucket keys that an
+//! index of neighbours takes. This code does not use a device.
 //!
 //! ```text
 //!   shingles, features, or a vector --Sketcher--> Signature --bucket_keys--> a key for each table
@@ -34,30 +34,30 @@ pub use format::FAMILY_BYTES_MAX;
 pub use minhash::Scheme;
 pub use sketcher::Sketcher;
 
-/// What stands for a document.
+/// The signature of a document.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Signature {
     /// The smallest value of each permutation; all bits set for an empty set.
     MinHash(Vec<u32>),
-    /// The bits, the first lowest.
+    /// The bits, starting with the lowest.
     SimHash(u128),
-    /// Where the vector is on each line, in cells.
+    /// The position of the vector on each line, in cells.
     PStable(Vec<f32>),
 }
 
-/// How near two documents are.
+/// The similarity of two documents.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Similarity {
-    /// An estimate of the Jaccard similarity, 0 to 1: the share of values that are the same.
+    /// An estimate of the Jaccard similarity, 0 to 1: the share of equal values.
     Jaccard(f64),
-    /// Bits that differ.
+    /// The number of differing bits.
     Hamming(u32),
     /// An estimate of the Euclidean distance.
     Distance(f64),
 }
 
 impl Signature {
-    /// Appends its bytes.
+    /// Appends its encoding.
     pub fn encode(&self, family: &Family, bytes: &mut Vec<u8>) {
         match self {
             Self::MinHash(values) => bytes.extend(values.iter().flat_map(|it| it.to_le_bytes())),

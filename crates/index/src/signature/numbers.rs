@@ -1,6 +1,6 @@
-//! Generators of numbers whose sequences are fixed, so that a seed means the same hashes everywhere and always.
+//! Generators of fixed sequences of numbers, so that a seed means the same hashes everywhere and always.
 
-/// SplitMix64: one multiplication more than a counter. It also seeds [`Xoshiro`].
+/// SplitMix64: a counter and some multiplications. It also seeds [`Xoshiro`].
 #[derive(Clone, Debug)]
 pub(super) struct SplitMix(pub(super) u64);
 
@@ -12,19 +12,19 @@ impl SplitMix {
         word ^ (word >> 31)
     }
 
-    /// A number from 0 up to 1, of 32 random bits.
+    /// Returns a number from 0 up to 1, from 32 random bits.
     pub(super) fn unit(&mut self) -> f64 {
         f64::from((self.next() >> 32) as u32) / 4_294_967_296.0
     }
 
-    /// A number of nearly the standard normal distribution: the sum of twelve uniform ones. It takes additions alone,
-    /// so it is the same to the last bit on every machine, which logarithms are not.
+    /// Returns a number with nearly the standard normal distribution: the sum of twelve uniform ones. It only uses
+    /// additions, so it is identical to the last bit on every machine, unlike logarithms.
     pub(super) fn normal(&mut self) -> f64 {
         (0..12).map(|_| self.unit()).sum::<f64>() - 6.0
     }
 }
 
-/// xoshiro256++, seeded as the crate `rand_xoshiro` does it.
+/// xoshiro256++, seeded like the crate `rand_xoshiro` does.
 #[derive(Clone, Debug)]
 pub(super) struct Xoshiro([u64; 4]);
 
@@ -48,7 +48,7 @@ impl Xoshiro {
     }
 }
 
-/// Words of the state of MT19937, and the distance of those that are combined.
+/// The words of the state of MT19937, and the distance of those that are combined.
 const WORDS: usize = 624;
 const MIDDLE: usize = 397;
 
@@ -97,8 +97,8 @@ impl MersenneTwister {
         high << 32 | u64::from(self.next_u32())
     }
 
-    /// `randint(low, end, dtype=uint64)`: numbers of as many bits as the range has, until one is in it. Only for a
-    /// range of more than 32 bits, since numpy takes words of 32 bits for smaller ones.
+    /// Implements `randint(low, end, dtype=uint64)`: draws numbers with as many bits as the range has, until one is in
+    /// it. Only for a range of more than 32 bits, since numpy takes words of 32 bits for smaller ones.
     pub(super) fn between(&mut self, low: u64, end: u64) -> u64 {
         let last = end - low - 1;
         let mask = u64::MAX >> last.leading_zeros();

@@ -1,5 +1,6 @@
 //! Hashes for Euclidean distances: a vector's projections on random lines, cut into cells of one width. Near vectors
-//! are in the same cells, mostly; the next cells are worth a look, nearest first (multi-probe, VLDB'07, section 4.4).
+//! are usually in the same cells; the adjacent cells are worth searching too, nearest first (multi-probe, VLDB'07,
+//! section 4.4).
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
@@ -11,7 +12,7 @@ use super::numbers::SplitMix;
 pub(super) struct Lines {
     /// The directions, one after another, each divided by the width of a cell.
     directions: Vec<f32>,
-    /// Where the cells of each begin: 0 to 1 cells from the origin.
+    /// The start of the cells of each line: 0 to 1 cells from the origin.
     offsets: Vec<f32>,
     dimensions: usize,
 }
@@ -26,7 +27,7 @@ impl Lines {
         Self { directions, offsets, dimensions }
     }
 
-    /// Where a vector is on each line, in cells.
+    /// Returns the position of a vector on each line, in cells.
     pub(super) fn places(&self, vector: &[f32]) -> Vec<f32> {
         let lines = self.directions.chunks_exact(self.dimensions);
         let place = |(line, offset): (&[f32], &f32)| {
@@ -38,19 +39,19 @@ impl Lines {
     }
 }
 
-/// The distance of two vectors, estimated by where they are on each line.
+/// Estimates the distance of two vectors from their positions on each line.
 pub(super) fn distance(left: &[f32], right: &[f32], width: f32) -> f64 {
     let square = |(a, b): (&f32, &f32)| (f64::from(*a) - f64::from(*b)).powi(2);
     let sum: f64 = left.iter().zip(right).map(square).sum();
     (sum / left.len().max(1) as f64).sqrt() * f64::from(width)
 }
 
-/// The cells of one table's places.
+/// Returns the cells of one table's positions.
 pub(super) fn cells(places: &[f32]) -> Vec<i32> {
     places.iter().map(|place| place.floor() as i32).collect()
 }
 
-/// A step to the next cell on one line, and how far that is, squared.
+/// A step to the adjacent cell on one line, and its squared length.
 #[derive(Clone, Copy, Debug)]
 struct Step {
     line: usize,
@@ -58,7 +59,7 @@ struct Step {
     cost: f64,
 }
 
-/// Some steps by their ranks, which are ascending.
+/// A combination of steps by their ranks, which ascend.
 #[derive(PartialEq, Debug)]
 struct Steps {
     cost: f64,
@@ -74,13 +75,13 @@ impl PartialOrd for Steps {
 }
 
 impl Ord for Steps {
-    /// The cheapest is the greatest, as a heap has it first.
+    /// The cheapest is the greatest, since a heap returns the greatest first.
     fn cmp(&self, other: &Self) -> Ordering {
         other.cost.total_cmp(&self.cost).then_with(|| other.ranks.cmp(&self.ranks))
     }
 }
 
-/// The next cells around those of one table, nearest first, at most `count`.
+/// Returns the cells around those of one table, nearest first, at most `count`.
 pub(super) fn probes(places: &[f32], count: usize) -> Vec<Vec<i32>> {
     let home = cells(places);
     let steps = ranked_steps(places);
@@ -104,7 +105,7 @@ pub(super) fn probes(places: &[f32], count: usize) -> Vec<Vec<i32>> {
     found
 }
 
-/// All single steps, the nearest first.
+/// Returns all single steps, nearest first.
 fn ranked_steps(places: &[f32]) -> Vec<Step> {
     let both = |(line, place): (usize, &f32)| {
         let below = f64::from(*place) - f64::from(*place).floor();
@@ -118,7 +119,7 @@ fn ranked_steps(places: &[f32]) -> Vec<Step> {
     steps
 }
 
-/// The cells after these steps; nothing where two go opposite ways on one line.
+/// Returns the cells after these steps; `None` if two go opposite ways on one line.
 fn stepped(home: &[i32], steps: &[Step]) -> Option<Vec<i32>> {
     let mut cells = home.to_vec();
     for (number, step) in steps.iter().enumerate() {

@@ -1,15 +1,16 @@
-//! The hash of a shingle as rensa takes it, rustc-hash's `FxHasher` over the bytes, and the buckets of its later
+//! The hash of a shingle as rensa computes it, rustc-hash's `FxHasher` over the bytes, and the buckets of its later
 //! signatures.
 //!
-//! rustc-hash promises no fixed output. So it is written out here: bytes on flash must not change with a crate.
+//! rustc-hash promises no fixed output. So it is reimplemented here: bytes on flash must not change with a crate.
 //!
-//! From rensa 0.5 on a hash is not permuted in all ways. In each of three rounds it goes to one value of the signature,
-//! its bucket, with a rank. A value is the smallest rank of the first round that has one, so the rounds are its highest
-//! bits; a value that no round has reached is the smallest of all hashes by a permutation, as in a MinHash.
+//! From rensa 0.5 on a hash is not permuted for every value. In each of three rounds it goes to one value of the
+//! signature, its bucket, with a rank. A value is the smallest rank of the first round that has one, so the rounds are
+//! its highest bits; a value that no round has reached is the smallest of all hashes under a permutation, as in a
+//! MinHash.
 
 use super::numbers::SplitMix;
 
-/// Digits of pi, as rustc-hash takes them.
+/// Digits of pi, as rustc-hash uses them.
 const FIRST_SEED: u64 = 0x243f_6a88_85a3_08d3;
 const SECOND_SEED: u64 = 0x1319_8a2e_0370_7344;
 const NOT_ZERO: u64 = 0xa409_3822_299f_31d0;
@@ -22,16 +23,16 @@ const ROTATION: u32 = 26;
 const ROUNDS: u32 = 3;
 const RANK_BITS: u32 = 30;
 
-/// What tells the hashes of buckets, of their rounds and of permutations apart.
+/// Constants that separate the hashes of buckets, of their rounds and of permutations.
 const BUCKETS: u64 = 0x6a09_e667_f3bc_c909;
 const ROUND: u64 = 0x3c6e_f372_fe94_f82b;
 const PERMUTED: u64 = 0xbb67_ae85_84ca_a73b;
 
-/// From this value on no round has reached a value, and the smallest of a permutation counts.
+/// From this value on no round has reached a value, and the smallest under a permutation is used.
 pub(super) const UNREACHED: u32 = ROUNDS << RANK_BITS;
 
-/// The values that rounds of buckets give; all bits set where no round has reached one. `term` is that of the first
-/// permutation.
+/// Returns the values of rounds of buckets; all bits are set where no round has reached one. `term` is that of the
+/// first permutation.
 pub(super) fn bucketed(hashes: &[u64], count: usize, term: u64) -> Vec<u32> {
     let mut values = vec![u32::MAX; count];
     for round in 0..ROUNDS {
@@ -50,7 +51,7 @@ pub(super) fn bucketed(hashes: &[u64], count: usize, term: u64) -> Vec<u32> {
     values
 }
 
-/// The bucket of a word among `count`, each with the same probability.
+/// Returns the bucket of a word among `count`, each with the same probability.
 fn bucket(mut mixed: u64, count: usize) -> usize {
     let count = count as u64;
     loop {
@@ -62,12 +63,13 @@ fn bucket(mut mixed: u64, count: usize) -> usize {
     }
 }
 
-/// A hash as the permutations of unreached values take it. `factor` is that of the first permutation.
+/// Returns a hash in the form that the permutations of unreached values take. `factor` is that of the first
+/// permutation.
 pub(super) fn mixed(hash: u64, factor: u64) -> u64 {
     SplitMix(hash ^ factor ^ PERMUTED).next()
 }
 
-/// The value of an unreached one by the smallest of its permutation.
+/// Returns an unreached value, given the smallest under its permutation.
 pub(super) fn unreached(smallest: u32) -> u32 {
     UNREACHED | smallest >> (32 - RANK_BITS)
 }
@@ -91,7 +93,7 @@ pub(super) fn hash(bytes: &[u8]) -> u64 {
             second ^= start_u64(&bytes[bytes.len() - 8..]);
         }
         _ => {
-            // The last 16 bytes come last, even where that repeats some.
+            // The last 16 bytes come last, even if that repeats some.
             for pair in bytes[..bytes.len() - 1].chunks_exact(16) {
                 let (left, right) = (start_u64(pair), start_u64(&pair[8..]));
                 (first, second) = (second, folded(first ^ left, NOT_ZERO ^ right));
@@ -105,7 +107,7 @@ pub(super) fn hash(bytes: &[u8]) -> u64 {
     hash.wrapping_mul(MULTIPLIER).rotate_left(ROTATION)
 }
 
-/// Both halves of a product.
+/// Combines both halves of a product.
 fn folded(left: u64, right: u64) -> u64 {
     let product = u128::from(left) * u128::from(right);
     product as u64 ^ (product >> 64) as u64

@@ -1,10 +1,10 @@
-//! SimHash: each bit says on which side most of the weight of a document's features is. Documents that share most of
+//! SimHash: each bit tells which side has more of the weight of a document's features. Documents that share most of
 //! their weight differ in few bits.
 
 use super::numbers::SplitMix;
 
-/// The bits of features of these hashes and weights, of which `bits` count. Where both sides weigh the same, the bit
-/// is 0.
+/// Returns the bits for features with these hashes and weights, `bits` of them. If both sides have the same weight, the
+/// bit is 0.
 pub(super) fn signature(features: &[(u64, u32)], bits: u32) -> u128 {
     let mut sums = [0_i64; 128];
     for &(hash, weight) in features {
@@ -20,10 +20,10 @@ pub(super) fn signature(features: &[(u64, u32)], bits: u32) -> u128 {
     sums.iter().enumerate().map(set).fold(0, |all, bit| all | bit)
 }
 
-/// The parts of a signature, of nearly the same length, as (number, bits).
+/// Returns the parts of a signature, of nearly the same length, as (number, bits).
 ///
-/// Two signatures that differ in fewer bits than there are parts are equal in one of them: that many differences cannot
-/// be in all parts.
+/// Two signatures that differ in fewer bits than there are parts are equal in one of them, since the differences cannot
+/// reach all parts.
 pub(super) fn parts(signature: u128, bits: u32, count: u32) -> impl Iterator<Item = (u32, u128)> {
     (0..count).map(move |number| {
         let (start, end) = (number * bits / count, (number + 1) * bits / count);

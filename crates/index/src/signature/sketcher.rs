@@ -1,4 +1,4 @@
-//! Computes signatures of a family and what they are used for.
+//! Computes signatures of a family, bucket keys, and similarities.
 
 use twox_hash::XxHash3_64;
 
@@ -7,7 +7,7 @@ use super::pstable::{self, Lines};
 use super::{Family, Signature, Similarity, simhash};
 use crate::{Error, Result};
 
-/// What a family computes with.
+/// The functions that a family computes with.
 #[derive(Clone, Debug)]
 enum Functions {
     MinHash(Permutations),
@@ -42,7 +42,7 @@ pub struct Sketcher {
 }
 
 impl Family {
-    /// What computes its signatures.
+    /// Returns the object that computes its signatures.
     ///
     /// # Errors
     /// As [`validate`](Self::validate).
@@ -69,7 +69,7 @@ impl Sketcher {
         &self.family
     }
 
-    /// The MinHash of a set, given the [hashes](super::Scheme::hash) of what is in it; a hash that comes twice changes
+    /// Returns the MinHash of a set, given the [hashes](super::Scheme::hash) of its elements; a repeated hash changes
     /// nothing. Costs a multiplication and an addition for each hash and permutation.
     ///
     /// # Errors
@@ -83,7 +83,7 @@ impl Sketcher {
         }
     }
 
-    /// The SimHash of features, each a hash and a weight.
+    /// Returns the SimHash of features, each a hash and a weight.
     ///
     /// # Errors
     /// [`Error::Config`]: another family.
@@ -96,10 +96,10 @@ impl Sketcher {
         }
     }
 
-    /// Where a vector is on each line. Costs a multiplication for each number and line.
+    /// Returns the position of a vector on each line. Costs a multiplication for each number and line.
     ///
     /// # Errors
-    /// [`Error::Config`]: another family, another number of dimensions, a number that is infinite or none.
+    /// [`Error::Config`]: another family, another number of dimensions, a number that is infinite or NaN.
     pub fn of_vector(&self, vector: &[f32]) -> Result<Signature> {
         let (Functions::PStable(lines), Family::PStable { dimensions, .. }) =
             (&self.functions, self.family)
@@ -142,9 +142,9 @@ impl Sketcher {
         Ok(())
     }
 
-    /// Appends further rows of bucket keys for a p-stable signature: of each table the cells next to its own, the
-    /// nearest first. Lookups of these find more of what is near with fewer tables. `rows` are as many as wanted;
-    /// where a table has fewer cells around, its last one is repeated.
+    /// Appends further rows of bucket keys for a p-stable signature: for each table the cells adjacent to its own,
+    /// nearest first. Lookups of these find more near documents with fewer tables. `rows` is the number of rows; if a
+    /// table has fewer cells around, its last one is repeated.
     ///
     /// # Errors
     /// [`Error::Config`]: another family, or a signature of one.
@@ -174,7 +174,7 @@ impl Sketcher {
         Ok(())
     }
 
-    /// How near two documents are.
+    /// Returns the similarity of two documents.
     ///
     /// # Errors
     /// [`Error::Config`]: a signature of another family.
@@ -198,7 +198,7 @@ impl Sketcher {
         }
     }
 
-    /// Refuses a signature of another family or another length.
+    /// Fails for a signature of another family or another length.
     fn check(&self, signature: &Signature) -> Result<()> {
         let bytes = match (signature, &self.family) {
             (Signature::MinHash(values), Family::MinHash { .. }) => values.len() * 4,
@@ -223,7 +223,7 @@ impl Sketcher {
     }
 }
 
-/// A bucket key; tables differ, so that equal bytes are other keys in each.
+/// Returns a bucket key; it depends on the table, so that equal bytes have different keys in each.
 fn key_of(table: u64, bytes: &[u8]) -> u64 {
     XxHash3_64::oneshot_with_seed(table, bytes)
 }

@@ -1,4 +1,4 @@
-//! Signatures against what others compute, against the sets they stand for, and against bytes that are none.
+//! Signatures compared with those of other implementations, with the sets that they represent, and with invalid bytes.
 
 use proptest::prelude::*;
 
@@ -54,8 +54,8 @@ fn minhashes_are_the_smallest_permuted_hashes_however_many_there_are() {
     }
 }
 
-/// What datasketch 2.0.0 and rensa 0.4.1 and 0.5.0 make of these shingles, one of them empty; see the application's
-/// tests for more.
+/// The results of datasketch 2.0.0 and rensa 0.4.1 and 0.5.0 for these shingles, one of them empty; see the
+/// application's tests for more.
 #[test]
 fn signatures_are_those_of_others() {
     let shingles = ["the red fish", "red fish saw", "fish saw é", "a", ""];
@@ -117,7 +117,7 @@ fn signatures_are_those_of_others() {
     assert_eq!(values(&minhash(scheme, 8, seed), &hashes(&many)), expected);
 }
 
-/// One permutation of the seed 42, of texts of all lengths that rensa's hash tells apart.
+/// One permutation with the seed 42, of texts of all lengths that rensa's hash distinguishes.
 #[test]
 fn texts_of_all_lengths_have_the_values_of_rensa() {
     let lengths = [
@@ -202,7 +202,7 @@ fn simhashes_within_the_distance_share_a_bucket_always() {
         let word = 0x0123_4567_89ab_cdef_0f1e_2d3c_4b5a_6978 & u128::MAX >> (128 - bits.count());
         let home = keys(&sketcher, &Signature::SimHash(word));
         for start in 0..bits.count() {
-            // As many bits as allowed, spread over the whole.
+            // As many bits as allowed, spread over the whole signature.
             let step = bits.count() / distance;
             let flipped = (0..distance).map(|n| 1 << ((start + n * step) % bits.count()));
             let other = Signature::SimHash(word ^ flipped.fold(0, |all: u128, bit| all | bit));
@@ -233,7 +233,7 @@ fn a_simhash_follows_the_weight() {
     assert!(near <= 8, "a feature of little weight has moved {near} bits");
 }
 
-/// Vectors that are further and further from the first.
+/// Returns vectors at increasing distances from the first.
 fn vectors(dimensions: usize) -> Vec<Vec<f32>> {
     let mut numbers = numbers::SplitMix(5);
     let base: Vec<f32> = (0..dimensions).map(|_| 10.0 * numbers.unit() as f32).collect();

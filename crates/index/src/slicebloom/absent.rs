@@ -1,14 +1,14 @@
-//! Inserts of keys that are not there.
+//! Inserts of absent keys.
 
 use super::format::Fingerprint;
 use super::{BloomSlicetables, Inner, State};
 use crate::Result;
 use crate::write::AddsAbsent;
 
-/// A key to be inserted.
+/// A key to insert.
 pub(crate) struct BloomInsert {
     fingerprint: Fingerprint,
-    /// Buffers that had left its partition before it was looked up.
+    /// The number of buffers that had left its partition before it was looked up.
     buffers_left: u64,
 }
 
@@ -29,7 +29,7 @@ impl AddsAbsent for BloomSlicetables {
         insert.fingerprint
     }
 
-    /// It is if no buffer has it, and none that may have it has left for flash.
+    /// The key is absent if no buffer has it, and no buffer that may have it has left for flash.
     fn is_absent(_core: &Inner, insert: &BloomInsert, state: &State) -> Option<bool> {
         if state.has(insert.fingerprint).ok()? {
             return Some(false);

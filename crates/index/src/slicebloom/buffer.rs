@@ -1,4 +1,4 @@
-//! The write buffer of a partition: a Bloom filter in RAM, and how many keys it took.
+//! The write buffer of a partition: a Bloom filter in RAM, and the number of keys that it took.
 
 use nandex_device::prefetch;
 use nandex_store::bytes::get_u64;
@@ -8,7 +8,7 @@ use super::snapshot::BitmapSnapshots;
 use crate::Result;
 use crate::write::WriteBuffer;
 
-/// Bits, by their positions.
+/// A set of bits.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Bitmap {
     words: Box<[u64]>,
@@ -16,18 +16,18 @@ pub(crate) struct Bitmap {
 }
 
 impl Bitmap {
-    /// That many bits, none of them set.
+    /// Creates `bits` bits, none of them set.
     pub fn new(bits: u32) -> Self {
         Self { words: vec![0; bits.div_ceil(64) as usize].into(), bits }
     }
 
-    /// How many bits there are.
+    /// The number of bits.
     #[inline]
     pub fn len(&self) -> u32 {
         self.bits
     }
 
-    /// Is the bit of a position set?
+    /// Returns whether the bit of a position is set.
     #[inline]
     pub fn has(&self, position: u32) -> bool {
         self.words[(position / 64) as usize] >> (position % 64) & 1 == 1
@@ -40,16 +40,16 @@ impl Bitmap {
     }
 }
 
-/// Keys, and the bits of them: what a snapshot keeps of a buffer.
+/// A number of keys, and their bits: the part of a buffer that a snapshot stores.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Content {
-    /// Keys taken, each as often as it came.
+    /// The number of inserts, including repeated keys.
     pub keys: u64,
     pub bitmap: Bitmap,
 }
 
 impl Content {
-    /// Bytes of a content with that many bits.
+    /// Returns the encoded bytes of contents with `bits` bits.
     pub fn encoded_bytes(bits: u32) -> usize {
         8 + bits.div_ceil(64) as usize * 8
     }
@@ -62,8 +62,8 @@ impl Content {
         out
     }
 
-    /// Reads the content of a filter with that many bits for at most that many keys, from bytes that may be anything
-    /// and may be more than it takes; `None` if they are no such content.
+    /// Decodes the contents of a filter with `bits` bits for at most `keys_max` keys, from untrusted bytes that may be
+    /// longer; `None` if they are invalid.
     pub fn decode(bytes: &[u8], bits: u32, keys_max: u64) -> Option<Self> {
         let (bytes, rest) = bytes.split_at_checked(Self::encoded_bytes(bits))?;
         let keys = get_u64(bytes, 0);
@@ -81,27 +81,27 @@ impl Content {
 #[derive(Debug)]
 pub(crate) struct BloomBuffer {
     placing: BitPlacing,
-    /// Keys with which it is full: the paper's n.
+    /// The number of keys at which it is full: the paper's n.
     keys_max: u64,
-    /// The same, or fewer for this time.
+    /// The same number, or a lower one until the next flush.
     limit: u64,
     content: Content,
 }
 
 impl BloomBuffer {
-    /// An empty one for that many keys.
+    /// Creates an empty buffer for `keys_max` keys.
     pub fn new(placing: BitPlacing, keys_max: u64) -> Self {
         let content = Content { keys: 0, bitmap: Bitmap::new(placing.bits) };
         Self { placing, keys_max, limit: keys_max, content }
     }
 
-    /// Are all bits of a key set?
+    /// Returns whether all bits of a key are set.
     #[inline]
     pub fn has(&self, fingerprint: Fingerprint) -> bool {
         self.placing.positions(fingerprint).all(|position| self.content.bitmap.has(position))
     }
 
-    /// Asks the processor to prefetch what [`has`](Self::has) will read first.
+    /// Prefetches what [`has`](Self::has) will read first.
     #[inline]
     pub fn prefetch(&self, fingerprint: Fingerprint) {
         if let Some(position) = self.placing.positions(fingerprint).next() {
@@ -109,17 +109,17 @@ impl BloomBuffer {
         }
     }
 
-    /// What it holds.
+    /// Returns its contents.
     pub fn content(&self) -> &Content {
         &self.content
     }
 
-    /// Takes the content of a snapshot.
+    /// Replaces the contents by those of a snapshot.
     pub fn load(&mut self, content: Content) {
         self.content = content;
     }
 
-    /// Keys with which it is full.
+    /// The number of keys at which it is full.
     pub fn keys_max(&self) -> u64 {
         self.keys_max
     }
@@ -130,8 +130,8 @@ impl WriteBuffer for BloomBuffer {
     type Codec = FingerprintCodec;
     type Snapshots = BitmapSnapshots;
 
-    /// Setting a bit again changes nothing, but a buffer counts its keys: a key that a replay applied twice would
-    /// push another one out of the window.
+    /// Setting a bit again changes nothing, but a buffer counts its keys: a key that a replay applied twice would push
+    /// another one out of the window.
     const ADDS_UP: bool = true;
 
     #[inline]
@@ -185,7 +185,7 @@ mod tests {
         assert!(keys(0..3).iter().all(|key| buffer.has(*key)));
         buffer.clear();
         assert!(!keys(0..3).iter().any(|key| buffer.has(*key)));
-        // The same key counts each time.
+        // A repeated key counts each time.
         assert_eq!(buffer.apply(&[keys(7..8)[0]; 9]).unwrap(), 5);
     }
 
@@ -199,7 +199,7 @@ mod tests {
         let decode = |bytes: &[u8]| Content::decode(bytes, 100, 5);
         assert_eq!(decode(&bytes).as_ref(), Some(buffer.content()));
         assert_eq!(decode(&bytes[..23]), None);
-        // More keys than it takes, a bit past the last one, and bytes behind.
+        // More keys than it takes, a bit past the last one, and trailing bytes.
         for (at, byte) in [(0, 6), (23, 0x80), (299, 1)] {
             let mut bad = bytes.clone();
             bad[at] = byte;

@@ -1,5 +1,5 @@
-//! Proves a SliceBloom offline: its configuration and map, every page of its slicetables and snapshots, and its keys
-//! in the log.
+//! Checks a SliceBloom offline: its configuration and map, every page of its slicetables and snapshots, and its keys in
+//! the log.
 
 use nandex_device::PageId;
 use nandex_store::bytes::Reader;
@@ -27,8 +27,7 @@ struct Described<'a> {
     places: SnapshotPlaces,
 }
 
-/// Checks one filter and notes in the checker what is wrong with it. Counts its keys, each as often as it was
-/// inserted.
+/// Checks one filter and notes flaws in the checker. Counts its keys, each as often as it was inserted.
 pub(crate) fn check(
     checker: &mut Checker,
     contents: &Contents,
@@ -115,7 +114,7 @@ impl Described<'_> {
         checker.count_entries(self.name, block.entries.into());
     }
 
-    /// The snapshots that an opening would load.
+    /// Checks the snapshots that an opening would load.
     fn snapshots(&self, checker: &mut Checker) {
         for (partition, record) in self.state.partitions.iter().enumerate() {
             record.snapshot.iter().for_each(|at| self.snapshot(checker, partition, *at));

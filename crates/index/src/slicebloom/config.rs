@@ -1,4 +1,4 @@
-//! What a SliceBloom is created with, kept with it on flash, and what can be chosen at each opening.
+//! The configuration of a SliceBloom, stored with it on flash, and the options of an opening.
 
 use nandex_store::schedule::Channels;
 use nandex_store::shadow::ShadowShape;
@@ -10,7 +10,7 @@ use crate::schema::{Range, parameters};
 use crate::write::{Stagger, WriteShape};
 use crate::{Error, Result};
 
-/// Pages that a flush reads or writes at once, unless the options say otherwise.
+/// The default number of pages that a flush reads or writes at once.
 pub(super) const IO_CHUNK_PAGES: u32 = 64;
 
 /// The most partitions of a filter.
@@ -32,9 +32,9 @@ const BITS_PER_KEY_MAX: u64 = 4096;
 const BITS_MAX: u64 = 1 << 31;
 
 parameters! {
-    /// What a SliceBloom is created with. All of it is kept on flash and read back at open.
+    /// The configuration of a SliceBloom. All of it is stored on flash and read back at open.
     ///
-    /// The filter surely has the most recent [`window_keys`](Self::window_keys) inserts.
+    /// The filter is guaranteed to have the most recent [`window_keys`](Self::window_keys) inserts.
     #[derive(Clone, Copy, PartialEq, Eq, Debug)]
     pub struct Config: KIND, version 1, tiny [const];
 
@@ -68,9 +68,9 @@ parameters! {
 }
 
 impl Config {
-    /// The paper's parameters for a window of that many keys (sections 6 and 7.5): 32 bits and 3 hash functions for a
-    /// key, 256 incarnations. Buffers take .125 bits of RAM for each key of the window. Partitions have slicetables
-    /// of 4 to 8 MiB.
+    /// Returns the paper's parameters for a window of `window_keys` keys (sections 6 and 7.5): 32 bits and 3 hash
+    /// functions for a key, 256 incarnations. Buffers take .125 bits of RAM for each key of the window. Partitions have
+    /// slicetables of 4 to 8 MiB.
     ///
     /// # Errors
     /// [`Error::Config`] for no keys, or too many.
@@ -79,44 +79,44 @@ impl Config {
         config.for_window(window_keys)
     }
 
-    /// The least that [`log_bytes_best`](Self::log_bytes_best) gives, in bytes.
+    /// The least that [`log_bytes_best`](Self::log_bytes_best) returns, in bytes.
     pub const LOG_BYTES_MIN: u64 = 1 << 20;
 
-    /// The size of a log that does not make the filter save its buffers before they are full: four times what their
-    /// keys take, at least 1 MiB, in bytes.
+    /// Returns the size in bytes of a log that does not force the filter to save its buffers before they are full: four
+    /// times what their keys take, and at least 1 MiB.
     #[must_use]
     pub fn log_bytes_best(&self) -> u64 {
         let bytes = self.buffer_keys_in_all().saturating_mul(4 * FINGERPRINT_BYTES as u64);
         bytes.next_multiple_of(1 << 20).max(Self::LOG_BYTES_MIN)
     }
 
-    /// Keys that the buffers of all partitions take.
+    /// Returns the number of keys that the buffers of all partitions take.
     pub(super) fn buffer_keys_in_all(&self) -> u64 {
         u64::from(self.partitions) * u64::from(self.buffer_keys)
     }
 
-    /// The most recent inserts of one partition that are surely there: k n. A buffer that is flushed takes the place
-    /// of the oldest incarnation, and the others have n keys each.
+    /// Returns the number of the most recent inserts of one partition that are guaranteed to be present: k n. A buffer
+    /// that is flushed takes the place of the oldest incarnation, and the others have n keys each.
     #[must_use]
     pub fn partition_window_keys(&self) -> u64 {
         u64::from(self.incarnations) * u64::from(self.buffer_keys)
     }
 
-    /// How many of the most recent inserts are surely there: the window. Of older ones some are there and some are
-    /// not.
+    /// Returns the number of the most recent inserts that are guaranteed to be present: the window. Older ones may be
+    /// present or not.
     ///
-    /// Each partition keeps the most recent k n of its own inserts, and hashing does not spread inserts evenly. So
-    /// this is the number of inserts of which no partition gets more than k n, but for one case in a million. With
-    /// one partition it is k n, without exception. Inserts of one key over and over all go to one partition and are
-    /// counted each time: then only [`partition_window_keys`](Self::partition_window_keys) are sure. Insert what is
-    /// absent where keys repeat.
+    /// Each partition keeps the most recent k n of its own inserts, and hashing does not spread inserts evenly. So this
+    /// is the number of inserts of which each partition gets at most k n, except in one case in a million. With one
+    /// partition it is exactly k n. Repeated inserts of one key all go to one partition and are counted each time: then
+    /// only [`partition_window_keys`](Self::partition_window_keys) are guaranteed. If keys repeat, insert only absent
+    /// ones.
     #[must_use]
     pub fn window_keys(&self) -> u64 {
         let kept = self.partition_window_keys();
         if self.partitions == 1 {
             return kept;
         }
-        // Eight standard deviations: the mean u for which u + 8 sqrt(u) is what a partition keeps.
+        // Eight standard deviations: the mean u for which u + 8 sqrt(u) is the number that a partition keeps.
         let root = (16.0 + kept as f64).sqrt() - 4.0;
         ((root * root).floor() as u64).saturating_mul(self.partitions.into()).max(kept)
     }
@@ -134,14 +134,14 @@ impl Config {
         SliceLayout::new(self.incarnations)
     }
 
-    /// The column of a slicetable that the next incarnation takes, after that many: the oldest one's.
+    /// Returns the column of a slicetable for the next incarnation, after `incarnations` of them: the oldest one's.
     pub(super) fn next_column(&self, incarnations: u64) -> u32 {
         (incarnations % u64::from(self.incarnations)) as u32
     }
 
-    /// Keys in a slicetable that had `before` and took a buffer with that many.
+    /// Returns the number of keys in a slicetable that had `before` and took a buffer with `taken`.
     pub(super) fn keys_after(&self, before: u32, taken: u64) -> u32 {
-        // Only the first incarnation of all may have fewer keys than n, and it is the first to go.
+        // Only the first incarnation of all may have fewer keys than n, and it is the first to be overwritten.
         let keys = (u64::from(before) + taken).min(self.partition_window_keys());
         u32::try_from(keys).expect("a valid configuration has fewer than 2^32")
     }
@@ -152,8 +152,8 @@ impl Config {
         self.slice_layout().pages(self.bits()).next_multiple_of(self.align_pages.max(1))
     }
 
-    /// The same, with slicetables that begin at multiples of channels times chunk, so that the place in a slicetable
-    /// tells the channel (paper, section 5.2).
+    /// Returns the configuration with slicetables that begin at multiples of channels times chunk, so that the place in
+    /// a slicetable determines the channel (paper, section 5.2).
     #[must_use]
     pub fn aligned_to(self, channels: &Channels) -> Self {
         let align_pages = u32::try_from(channels.align_pages()).unwrap_or(1);
@@ -197,7 +197,7 @@ impl Config {
         }
     }
 
-    /// Refuses what cannot work.
+    /// Fails for a configuration that cannot work.
     ///
     /// # Errors
     /// [`Error::Config`], naming the field.

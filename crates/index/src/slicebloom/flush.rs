@@ -1,4 +1,5 @@
-//! From a full buffer to a column of its partition's slicetable: rewrite, make durable, and then change the map.
+//! Flushing a full buffer into a column of its partition's slicetable: rewrites it, makes it durable, and then changes
+//! the map.
 
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::{Arc, MutexGuard};
@@ -54,7 +55,7 @@ impl Layout for BloomSlicetables {
         core.count_flush(frozen.buffer.entries(), core.layout.config.buffer_keys as usize);
         core.recycle(frozen.buffer);
         if core.layout.shadow.free_blocks() == 0 {
-            // What was replaced is free after a checkpoint.
+            // Replaced slicetables are free after a checkpoint.
             core.volume.checkpoint()?;
         }
         Ok(())
@@ -103,8 +104,8 @@ impl Checkpoints for BloomSlicetables {
 }
 
 impl Inner {
-    /// Writes a buffer's bits over the oldest column of its partition's slicetable, in a new place, and makes that
-    /// the partition's.
+    /// Writes a buffer's bits over the oldest column of its partition's slicetable, in a new place, and installs the
+    /// new slicetable.
     fn put_on_flash(
         &self,
         index: usize,
@@ -131,12 +132,12 @@ impl Inner {
         Ok(())
     }
 
-    /// Replaces a partition's slicetable in the moment in which the flushed buffer leaves RAM. A crash finds the new
+    /// Replaces a partition's slicetable at the moment at which the flushed buffer leaves RAM. A crash finds the new
     /// one from the next checkpoint on, and until then the buffer's keys in the log.
     fn swap(&self, index: usize, old: Option<Block>, draft: DurableDraft, taken: u64) {
         let _maps = self.layout.hold_maps();
         let mut state = self.partitions[index].write();
-        // It goes back to the pool once its last reference is gone, the caller's.
+        // The buffer returns to the pool once its last reference, the caller's, is dropped.
         drop(state.take_flushed());
         state.level.incarnations += 1;
         let keys = self.layout.config.keys_after(old.map_or(0, |block| block.entries), taken);

@@ -1,6 +1,6 @@
-//! The bytes of a SliceBloom, encoded and decoded; no I/O, and no panic on any input. docs/format.md draws them.
+//! The on-flash format of a SliceBloom; no I/O, and no panic on any input. docs/format.md draws it.
 //!
-//! These are where the bits of a key are, a key in the log, a slice page, and the state without the buffers'.
+//! It comprises the positions of a key's bits, a key in the log, a slice page, and the state without the buffers'.
 
 use nandex_store::bytes::{Reader, get_u64};
 use nandex_store::hash::{KeyHasher, mix};
@@ -14,25 +14,25 @@ use crate::write::LogCodec;
 /// Bytes of a fingerprint in the log.
 pub(super) const FINGERPRINT_BYTES: usize = 8;
 
-/// The version of the state's bytes.
+/// The version of the encoded state.
 const STATE_VERSION: u8 = 1;
 
-/// What the words of a key's positions are apart: 2^64 divided by the golden ratio.
+/// The distance between the words of a key's positions: 2^64 divided by the golden ratio.
 const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// Stands for a key: 64 bits of its hash. Its first bits name the partition, and mixing all of them gives the
-/// positions.
+/// The representation of a key: 64 bits of its hash. Its first bits select the partition, and mixing all of them gives
+/// the positions.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Fingerprint(pub u64);
 
-/// Where the bits of keys are.
+/// The placement of the bits of keys.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct BitPlacing {
     /// Partitions, a power of two.
     pub partitions: u32,
     /// Bits of a partition's filter: the paper's m.
     pub bits: u32,
-    /// Bits of a key: the paper's number of hash functions.
+    /// The number of bits of a key: the paper's number of hash functions.
     pub hashes: u32,
 }
 
@@ -50,7 +50,7 @@ impl BitPlacing {
         (fingerprint.0 >> 1 >> (63 - self.partitions.trailing_zeros())) as usize
     }
 
-    /// The positions of a key in the filter of its partition, of which two may be the same.
+    /// Returns the positions of a key in the filter of its partition; two of them may be equal.
     #[inline]
     pub fn positions(self, fingerprint: Fingerprint) -> impl Iterator<Item = u32> {
         (1..=u64::from(self.hashes)).map(move |number| {
@@ -103,14 +103,14 @@ pub(crate) struct SliceLayout {
 }
 
 impl SliceLayout {
-    /// For that many incarnations, a multiple of 8.
+    /// Creates the layout for `incarnations` incarnations, a multiple of 8.
     pub fn new(incarnations: u32) -> Self {
         let slice_bytes = (incarnations / 8) as usize;
         let page_slices = u32::try_from(PAGE_BODY_BYTES / slice_bytes).expect("at most 4064");
         Self { slice_bytes, page_slices }
     }
 
-    /// Pages that have the slices of that many positions.
+    /// Returns the number of pages for the slices of `bits` positions.
     pub fn pages(&self, bits: u32) -> u32 {
         bits.div_ceil(self.page_slices)
     }
@@ -142,8 +142,8 @@ impl SliceLayout {
         }
     }
 
-    /// Does the body of page number `page` have bits where a slicetable with that many incarnations, of that many
-    /// positions, has none?
+    /// Returns whether the body of page number `page` has bits where a slicetable with this number of incarnations and
+    /// positions has none.
     pub fn has_strays(&self, page: u64, body: &[u8], bits: u32, incarnations: u64) -> bool {
         let slices = body.chunks_exact(self.slice_bytes);
         let is_clear = |bytes: &[u8]| bytes.iter().all(|byte| *byte == 0);
@@ -158,7 +158,8 @@ impl SliceLayout {
     }
 }
 
-/// Appends the state without the buffers': the map of the slicetables, and how many incarnations each has taken.
+/// Encodes the state without the buffers': the map of the slicetables, and the number of incarnations that each has
+/// taken.
 pub(super) fn encode_state(map: &[u8], incarnations: impl Iterator<Item = u64>) -> Vec<u8> {
     let mut out = vec![STATE_VERSION];
     out.extend_from_slice(map);

@@ -1,7 +1,7 @@
-//! What a SliceBloom costs, and the configuration that meets requirements.
+//! The costs of a SliceBloom, and the configuration that meets given requirements.
 //!
-//! The paper counts .0008 false positives for 32 bits and 3 hash functions (section 6): those of one Bloom filter. A
-//! lookup asks all incarnations, so the rate of the whole is about k times as much. The formulas here say so.
+//! The paper states .0008 false positives for 32 bits and 3 hash functions (section 6): those of one Bloom filter. A
+//! lookup checks all incarnations, so the overall rate is about k times as high. The formulas here account for that.
 
 use nandex_device::PAGE_BYTES;
 
@@ -13,31 +13,31 @@ use crate::model::text::bytes;
 use crate::model::{FanOut, FilterRequirements, OperationCosts, StoredKeys, log_bytes};
 use crate::{Error, Result, WhenFull};
 
-/// Bytes of a slicetable, at most, unless there are too many partitions.
+/// The most bytes of a slicetable, unless there are too many partitions.
 const BLOCK_BYTES_MAX: u64 = 8 << 20;
 
-/// Hash functions that the advisor prefers, the paper's: each is a page read.
+/// The number of hash functions that the advisor prefers, the paper's: each is a page read.
 const HASHES: u32 = 3;
 
-/// Bits of a key above which it takes one more hash function.
+/// The bits of a key above which it takes one more hash function.
 const BITS_PER_KEY_USUAL: f64 = 64.0;
 
-/// The choices of incarnations, the cheapest in writes first.
+/// The choices of incarnations, cheapest in writes first.
 const INCARNATIONS: [u32; 7] = [8, 16, 32, 64, 128, 256, 512];
 
-/// Lookups in flight, and the log's buffers.
+/// The RAM of lookups in flight, and the log's buffers.
 const FIXED_RAM_BYTES: u64 = 1 << 20;
 
 /// RAM of a partition without its buffer: its locks and lists, its place in the map, and a spare's share.
 const PARTITION_RAM_BYTES: u64 = 2048;
 
-/// What a filter costs once it is full.
+/// The costs of a full filter.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 #[non_exhaustive]
 pub struct SliceBloomCosts {
     /// The rate of false positives.
     pub rate: f64,
-    /// Pages that a lookup reads, unless a buffer says yes.
+    /// Pages that a lookup reads, unless a buffer has the key.
     pub reads_per_lookup: f64,
     /// Bytes written to slicetables for each key, and as many are read.
     pub written_bytes_per_key: f64,
@@ -54,29 +54,29 @@ pub struct SliceBloomCosts {
 }
 
 impl Config {
-    /// The rate of false positives of one Bloom filter with that many keys: (1 - e^(-h keys / m))^h.
+    /// Returns the false-positive rate of one Bloom filter with `keys` keys: (1 - e^(-h keys / m))^h.
     pub(super) fn rate_of_one(&self, keys: u64) -> f64 {
         let hashes = f64::from(self.hashes);
         let share = -(-hashes * keys as f64 / f64::from(self.bits())).exp_m1();
         share.powf(hashes)
     }
 
-    /// The rate of that many full Bloom filters, and one with another rate.
+    /// Returns the rate of `incarnations` full Bloom filters, and one with another rate.
     pub(super) fn rate_of(&self, incarnations: u64, another: f64) -> f64 {
         let full = self.rate_of_one(self.buffer_keys.into());
         let all = incarnations as f64 * (-full).ln_1p() + (-another).ln_1p();
         -all.exp_m1()
     }
 
-    /// The rate of false positives of a full filter: of its incarnations and a full buffer. About
-    /// (1 - e^(-h n / m))^h (k + 1).
+    /// Returns the false-positive rate of a full filter: that of its incarnations and a full buffer. About (1 - e^(-h n
+    /// / m))^h (k + 1).
     #[must_use]
     pub fn rate(&self) -> f64 {
         self.rate_of(u64::from(self.incarnations) + 1, 0.0)
     }
 
-    /// The same parameters of the Bloom filters, for a window of that many keys: partitions whose slicetables have 4
-    /// to 8 MiB, or less for few keys.
+    /// Returns the same parameters of the Bloom filters, for a window of `window_keys` keys: partitions whose
+    /// slicetables have 4 to 8 MiB, or less for few keys.
     ///
     /// # Errors
     /// [`Error::Config`] for no keys, or too many.
@@ -93,7 +93,7 @@ impl Config {
         let partitions = window_keys.div_ceil(kept_max).min(PARTITIONS_MAX.into());
         let partitions = partitions.next_power_of_two() as u32;
         let mean = window_keys.div_ceil(partitions.into());
-        // Eight standard deviations, and what rounding takes.
+        // Eight standard deviations, and the effect of rounding.
         let kept =
             if partitions == 1 { mean } else { mean + (8.0 * (mean as f64).sqrt()) as u64 + 9 };
         let buffer_keys = u32::try_from(kept.div_ceil(incarnations)).unwrap_or(u32::MAX);
@@ -103,13 +103,13 @@ impl Config {
         Ok(config)
     }
 
-    /// The configuration that meets requirements: the keys are the window's. It takes as many incarnations as the RAM
-    /// makes necessary, because each key is written again with each of them, and the bits and hash functions that
-    /// keep the rate.
+    /// Returns the configuration that meets the requirements, with the keys as the window. It takes as many
+    /// incarnations as the RAM makes necessary, because each key is written again with each of them, and the bits and
+    /// hash functions that reach the rate.
     ///
     /// # Errors
-    /// [`Error::Config`] for keys and rates that cannot work, and for what this filter cannot do: count, keep keys
-    /// whole, refuse more keys, or have levels. [`Error::TooLittleRam`] with the least that is enough.
+    /// [`Error::Config`] for keys and rates that cannot work, and for unsupported requirements: counts, whole keys,
+    /// rejecting more keys, or levels. [`Error::TooLittleRam`] with the least that is enough.
     pub fn advised(requirements: &FilterRequirements) -> Result<Self> {
         refuse_others(requirements)?;
         let configs = INCARNATIONS.map(|incarnations| for_incarnations(requirements, incarnations));
@@ -134,7 +134,7 @@ impl Config {
         Err(Error::TooLittleRam { field: "ram_bytes", reason })
     }
 
-    /// What a filter of this configuration costs when it is full.
+    /// Returns the costs of a filter of this configuration when it is full.
     #[must_use]
     pub fn costs(&self) -> SliceBloomCosts {
         let window = self.window_keys() as f64;
@@ -152,7 +152,7 @@ impl Config {
         }
     }
 
-    /// As every structure shows them.
+    /// Returns the costs in the form common to all structures.
     pub(super) fn usual_costs(&self) -> OperationCosts {
         let costs = self.costs();
         OperationCosts {
@@ -164,7 +164,7 @@ impl Config {
         }
     }
 
-    /// Different pages among those of a key's positions, on average.
+    /// Returns the average number of different pages among those of a key's positions.
     fn reads_per_lookup(&self) -> f64 {
         let pages = f64::from(self.slice_layout().pages(self.bits()));
         pages * (1.0 - (1.0 - 1.0 / pages).powf(self.hashes.into()))
@@ -180,14 +180,14 @@ impl Config {
         buffers + partitions * PARTITION_RAM_BYTES + self.shared_ram_bytes()
     }
 
-    /// The part of it that structures of a volume share: I/O chunks, and what does not depend on the configuration.
+    /// Returns the part of the RAM that structures of a volume share: I/O chunks, and the fixed part.
     pub(super) fn shared_ram_bytes(&self) -> u64 {
         let chunk_pages = self.block_pages().min(super::config::IO_CHUNK_PAGES);
         CHUNKS as u64 * u64::from(chunk_pages) * PAGE_BYTES as u64 + FIXED_RAM_BYTES
     }
 }
 
-/// Refuses what this filter cannot do.
+/// Fails for requirements that this filter does not support.
 fn refuse_others(requirements: &FilterRequirements) -> Result<()> {
     let refuse = |field, reason: &str| Err(Error::Config { field, reason: reason.into() });
     if requirements.counts {
@@ -213,7 +213,7 @@ fn refuse_others(requirements: &FilterRequirements) -> Result<()> {
     Ok(())
 }
 
-/// The filter with that many incarnations that keeps the rate.
+/// Returns the filter with `incarnations` incarnations that reaches the rate.
 fn for_incarnations(requirements: &FilterRequirements, incarnations: u32) -> Result<Config> {
     let filters = f64::from(incarnations) + 1.0;
     let of_one = -((-requirements.rate).ln_1p() / filters).exp_m1();
@@ -236,7 +236,7 @@ mod tests {
         (found - expected).abs() <= expected.abs() * share
     }
 
-    /// Sections 6 and 7.5, worked: 32 bits, 3 hash functions and 256 incarnations.
+    /// Sections 6 and 7.5 as a worked example: 32 bits, 3 hash functions and 256 incarnations.
     #[test]
     fn the_papers_numbers_are_what_comes_out() {
         let config = Config::of_paper(2 << 30).unwrap();
@@ -246,7 +246,7 @@ mod tests {
         assert!(costs.other_bits_per_key <= 0.1, "{costs:?}");
         // A block of 128 KiB for 128 keys, and the headers of pages.
         assert!(near(costs.written_bytes_per_key, 1024.0, 0.02), "{costs:?}");
-        // What the paper does not say: each of 256 incarnations may be wrong.
+        // Not in the paper: each of 256 incarnations may have a false positive.
         assert!(near(costs.rate, 0.168, 0.01), "{costs:?}");
         assert!(near(costs.reads_per_lookup, 3.0, 0.01), "{costs:?}");
         // 64 GB for two billion keys of 32 bits each, and a sixteenth of spares.

@@ -1,8 +1,8 @@
 //! The lookup path: a partition's buffers, then the slices of the key's positions.
 //!
-//! The positions are known before anything is read. So all reads of a lookup go out at once, each to the channel that
-//! has its page, in single lookups, batches and streams alike. A read that could be saved because another one has
-//! excluded the key is on its way by then.
+//! The positions are known before anything is read. So all reads of a lookup are issued at once, each to the channel
+//! that has its page, in single lookups, batches and streams alike. A read that another one would have made unnecessary
+//! is already in flight by then.
 
 use nandex_device::PageBuf;
 use nandex_store::page::{PageKind, RawPage};
@@ -22,14 +22,14 @@ const SLICE_BYTES_MAX: usize = INCARNATIONS_MAX as usize / 8;
 #[derive(Clone, Debug)]
 pub(crate) struct SliceProbe {
     fingerprint: Fingerprint,
-    /// The partition's slicetable when its buffers were asked.
+    /// The partition's slicetable when its buffers were searched.
     block: Block,
-    /// The pages of the key's positions, each once; the first `pages_len` count.
+    /// The pages of the key's positions, each once; only the first `pages_len` are used.
     pages: [u32; HASHES_MAX as usize],
     pages_len: u32,
-    /// Incarnations that have all bits of the key, as far as they were read.
+    /// The incarnations that have all bits of the key that were read so far.
     columns: [u8; SLICE_BYTES_MAX],
-    /// Was the slicetable replaced, and its place written again, since the buffers were asked?
+    /// Whether the slicetable was replaced, and its place written again, since the buffers were searched.
     is_stale: bool,
 }
 
@@ -151,7 +151,7 @@ impl Inner {
 }
 
 impl State {
-    /// Does a buffer have all bits of a key?
+    /// Returns whether a buffer has all bits of a key.
     pub(super) fn has(&self, fingerprint: Fingerprint) -> Result<bool> {
         Ok(self.buffers()?.any(|buffer| buffer.has(fingerprint)))
     }

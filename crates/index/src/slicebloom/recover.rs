@@ -1,4 +1,4 @@
-//! From flash back to memory: the map of the checkpoint; snapshots and the log are the write path's.
+//! Recovery of the map from the checkpoint; the write path restores snapshots and the log.
 
 use std::sync::Mutex;
 use std::sync::atomic::AtomicU64;
@@ -43,38 +43,38 @@ pub(super) fn open(
     Ok(handle)
 }
 
-/// As few chunks as possible, all of about the same length.
+/// Returns the length of as few chunks as possible, all of about the same length.
 fn chunk_pages(config: &Config, options: &OpenOptions) -> usize {
     let block_pages = config.block_pages();
     block_pages.div_ceil(block_pages.div_ceil(options.io_chunk_pages.unwrap_or(IO_CHUNK_PAGES)))
         as usize
 }
 
-/// Where a filter's maps and pages come from.
+/// The source of a filter's maps and pages.
 pub(super) struct FilterSource {
     pub id: StructureId,
     /// The first page of the filter.
     pub start: PageId,
-    /// The volume's epoch, which no session before had.
+    /// The volume's epoch, which is unique to this session.
     pub epoch: u64,
 }
 
 impl FilterSource {
-    /// The places of snapshots, which are after the slicetables.
+    /// Returns the places of snapshots, which follow the slicetables.
     pub(super) fn places(&self, config: &Config) -> SnapshotPlaces {
         let start = self.start.plus(config.slicetable_pages());
         SnapshotPlaces { structure: self.id, start, pages: config.snapshot_pages() }
     }
 }
 
-/// What a checkpoint keeps of a filter.
+/// The state of a filter restored from a checkpoint.
 pub(super) struct RestoredFilter {
     pub shadow: ShadowRecovery,
-    /// Each partition's.
+    /// The level of each partition.
     pub levels: Vec<SliceLevel>,
 }
 
-/// The maps of the checkpoint; empty ones of a filter that was just created.
+/// Restores the maps of the checkpoint; empty ones for a filter that was just created.
 ///
 /// # Errors
 /// Bytes that contradict the configuration.

@@ -1,4 +1,4 @@
-//! Snapshots of a partition's buffer: its bits, in pages of one of two places that each partition owns, alternately.
+//! Snapshots of a partition's buffer: its bits in pages; each partition has two places, used alternately.
 
 use nandex_store::Volume;
 use nandex_store::buffer::Buffer;
@@ -16,7 +16,7 @@ pub(crate) struct BitmapSnapshots {
     pub(super) places: SnapshotPlaces,
 }
 
-/// Pages of one snapshot of a filter with that many bits.
+/// Returns the pages of one snapshot of a filter with `bits` bits.
 pub(super) fn pages_of_one(bits: u32) -> u64 {
     Content::encoded_bytes(bits).div_ceil(PAGE_BODY_BYTES) as u64
 }

@@ -1,4 +1,4 @@
-//! The figures: counted where they arise, added up on request.
+//! Statistics, counted where events happen and added up on request.
 
 use std::sync::atomic::Ordering::Relaxed;
 

@@ -1,4 +1,4 @@
-//! Lookups without batches: keys go in and answers come out while the device's queue stays full.
+//! A stream of lookups: keys go in and answers come out while the device's queue stays full.
 
 use super::Inner;
 use super::read::ContainsLookup;
@@ -13,8 +13,8 @@ impl<'t> ContainsStream<'t> {
         Self(KeyStream::new(&core.lookups, ContainsLookup(core)))
     }
 
-    /// Starts a lookup; `token` comes back with the answer. Waits for one read when the filter's limit of reads is in
-    /// flight, never for all of them.
+    /// Starts a lookup; `token` is returned with the answer. Waits for one read when the filter's limit of reads in
+    /// flight is reached, never for all of them.
     ///
     /// # Errors
     /// A failed read or a damaged page of any lookup in progress. That lookup then has no answer, and the others
@@ -23,7 +23,7 @@ impl<'t> ContainsStream<'t> {
         self.0.push(key, token)
     }
 
-    /// An answer, if there is one now.
+    /// Returns an answer if one is ready.
     ///
     /// # Errors
     /// As [`push`](Self::push).
@@ -31,7 +31,7 @@ impl<'t> ContainsStream<'t> {
         self.0.poll()
     }
 
-    /// An answer. Waits for one while any lookup is in progress, and returns nothing when there is none.
+    /// Returns the next answer, waiting while any lookup is in progress; `None` if there is none.
     ///
     /// # Errors
     /// As [`push`](Self::push).
@@ -39,7 +39,7 @@ impl<'t> ContainsStream<'t> {
         self.0.pull()
     }
 
-    /// Lookups whose answers were not taken yet.
+    /// The number of lookups whose answers have not been taken yet.
     #[must_use]
     pub fn pending(&self) -> usize {
         self.0.pending()

@@ -22,7 +22,7 @@ use crate::structure::filter::FilterStructure;
 use crate::write::Handle;
 use crate::{Error, OpenOptions, Result};
 
-/// What SliceBloom adds to the write path: a slicetable of bits for each partition.
+/// SliceBloom's layout: a slicetable of bits for each partition.
 #[derive(Debug)]
 pub struct BloomSlicetables {
     pub(super) config: Config,
@@ -32,7 +32,7 @@ pub struct BloomSlicetables {
     pub(super) chunks: IoChunks,
     /// Held while a partition's buffer and slicetable change together, or all of them are captured.
     pub(super) maps: Mutex<()>,
-    /// The map updates that the last capture holds.
+    /// The map updates in the last capture.
     pub(super) captured: AtomicU64,
     /// Bytes that flushes have read.
     pub(super) bytes_read: AtomicU64,

@@ -13,7 +13,7 @@ use crate::OpenOptions;
 use crate::testing::{Decoder, FilterTests, TestFilter};
 use crate::write::LogCodec;
 
-/// Variants cover windows of a few hundred keys, so that keys go, and of more than any test inserts; slices of one
+/// Variants cover windows of a few hundred keys, so that keys expire, and of more than any test inserts; slices of one
 /// byte and of many; one partition and several.
 pub(super) const TESTS: FilterTests = FilterTests { variants: 12, config };
 
@@ -21,7 +21,7 @@ fn config(variant: u64, threads: usize) -> TestFilter {
     let config = Config {
         partitions: [1, 4, 2][(variant % 3) as usize],
         buffer_keys: 40 + (variant * 97 % 160) as u32,
-        // So few false positives that a test meets none.
+        // False positives are so rare that a test meets none.
         bits_per_key: 96,
         hashes: 16,
         incarnations: [8, 24, 64, 8][(variant % 4) as usize],

@@ -1,5 +1,5 @@
-//! What can only be seen from inside: the window against a list of keys in order, rates and costs by counts, and what
-//! a kill leaves.
+//! Tests of the internals: the window compared with a list of keys in order, rates and costs by counts, and recovery
+//! after a kill.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,7 +27,7 @@ fn inline() -> OpenOptions {
     }
 }
 
-/// So few false positives that a test meets none.
+/// A configuration with so few false positives that a test meets none.
 const EXACT: Config = Config { bits_per_key: 96, hashes: 16, partitions: 1, ..Config::tiny() };
 
 fn volume_on(device: Arc<dyn Device>, durability: Durability) -> Volume {
@@ -45,7 +45,7 @@ fn made(config: Config) -> SliceBloom {
     SliceBloom::create_with(&volume, "f", config, inline()).unwrap()
 }
 
-/// Opens what a kill leaves on the device.
+/// Opens the filter on the device after a kill.
 fn killed(device: &MemoryDevice) -> SliceBloom {
     let copy = Arc::new(MemoryDevice::from_image(device.image()));
     let durability = Durability::Every(Duration::from_secs(3600));
@@ -69,15 +69,15 @@ fn insert(filter: &SliceBloom, numbers: impl Iterator<Item = u64>) {
     filter.insert_many(&keys.iter().map(|key| &key[..]).collect::<Vec<_>>()).unwrap();
 }
 
-/// The most recent inserts of one partition, in order: what the filter must have and what it must not.
+/// The most recent inserts of one partition, in order, which determine the keys that the filter must and must not have.
 struct Fifo {
     inserts: u64,
     config: Config,
 }
 
 impl Fifo {
-    /// Inserts of which the oldest incarnation has the first: a buffer is flushed by the first insert that it has no
-    /// place for, and takes the place of the oldest.
+    /// Returns the number of inserts before the oldest incarnation: a buffer is flushed by the first insert that it has
+    /// no space for, and takes the place of the oldest.
     fn oldest(&self) -> u64 {
         let flushes = self.inserts.saturating_sub(1) / u64::from(self.config.buffer_keys);
         let gone = flushes.saturating_sub(self.config.incarnations.into());
@@ -121,7 +121,7 @@ fn many_partitions_have_the_window_that_the_figures_say() {
         let oldest = (inserts + 10_000).saturating_sub(window);
         assert!(!ask(&filter, oldest..inserts + 10_000).contains(&false), "{inserts}");
     }
-    // Of those that are older than all partitions keep, none is there.
+    // None of the keys that are older than all partitions keep is present.
     let kept = 16 * (config.partition_window_keys() + 600) + 8000;
     assert!(!ask(&filter, 0..150_000 - kept).contains(&true));
 }
@@ -140,7 +140,7 @@ fn false_positives_are_as_many_as_the_formula_says() {
         let wrong = found.iter().filter(|found| **found).count() as f64;
         let rate = filter.stats().rate;
         let mean = rate * asked as f64;
-        // Positions of a key may be the same, and filters are not all equally full: a tenth, and six deviations.
+        // Positions of a key may be equal, and filters are not all equally full: a tenth, and six deviations.
         let most = mean * 0.1 + 6.0 * mean.sqrt();
         assert!((wrong - mean).abs() <= most, "{config:?}: {wrong} of {mean}");
         if keys > config.window_keys() {
@@ -151,7 +151,7 @@ fn false_positives_are_as_many_as_the_formula_says() {
     }
 }
 
-/// A filter on a device that counts.
+/// Returns a filter on a device that counts.
 fn counted(config: Config) -> (Arc<Counted<MemoryDevice>>, SliceBloom) {
     let device = Arc::new(Counted::new(MemoryDevice::new()));
     let volume = volume_on(Arc::clone(&device) as Arc<dyn Device>, Durability::Never);
@@ -215,7 +215,7 @@ fn the_reads_of_a_lookup_go_out_at_once() {
         (0..200).for_each(|at| assert!(filter.contains(&key((1 << 40) + at)).is_ok()));
     });
     assert!(filter.stats().lookup_reads > 580, "{:?}", filter.stats());
-    // One after another they would take three times as long; some of them meet on a channel.
+    // One after another they would take three times as long; some of them share a channel.
     assert!(three < 1.6 * one, "{three} ns for lookups, {one} ns for reads");
 }
 
@@ -253,7 +253,7 @@ fn ram_is_what_the_model_says_and_next_to_the_buffers_less_than_a_tenth_of_a_bit
     let (stats, costs) = (filter.stats(), config.costs());
     assert!(stats.merges > 4 && stats.ram_bytes <= costs.ram_bytes, "{stats:?} {costs:?}");
     assert!((0.125..0.1275).contains(&costs.buffer_bits_per_key), "{costs:?}");
-    // Of a large window; of this one, fixed parts are more.
+    // For a large window; for this one, the fixed parts are larger.
     let large = Config::of_paper(1 << 30).unwrap().costs();
     assert!(large.other_bits_per_key <= 0.1, "{large:?}");
 }
@@ -377,7 +377,7 @@ fn a_check_proves_every_page_and_names_what_is_damaged() {
 
 #[test]
 fn while_a_checkpoint_captures_no_buffer_becomes_a_column() {
-    // It would be on flash by the map, and in the log by the buffers: counted twice after a crash.
+    // Otherwise it would be on flash in the map, and in the log in the buffers: counted twice after a crash.
     let filter = made(Config::tiny());
     let core = &filter.core;
     assert!(capture_holds(core, &core.layout.maps), "a flush could have changed them");

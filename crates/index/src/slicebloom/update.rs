@@ -1,4 +1,4 @@
-//! Updates of keys: each becomes a fingerprint of its partition, and enters the write path.
+//! Updates of keys: each is turned into a fingerprint of its partition, and enters the write path.
 
 use nandex_store::Volume;
 
@@ -29,7 +29,7 @@ impl Inner {
         self.acknowledge()
     }
 
-    /// Refuses a filter whose buffers the log cannot cover.
+    /// Fails for a filter whose buffers the log cannot cover.
     pub(super) fn check_log(volume: &Volume, config: &Config) -> Result<()> {
         let bytes = config.buffer_keys_in_all() * FINGERPRINT_BYTES as u64;
         let buffers = format!("{} keys", config.buffer_keys_in_all());

@@ -1,7 +1,7 @@
-//! Entries of other tables: many of a partition at once, merged into its slicetable in one pass.
+//! Absorbing entries of other tables: all entries of a partition are merged into its slicetable in one pass.
 //!
-//! Through buffers, each would rewrite the slicetable for its few entries. Here it is rewritten once, for all that
-//! come.
+//! Through buffers, the slicetable would be rewritten for a few entries at a time. Here it is rewritten once for all of
+//! them.
 
 use std::sync::atomic::Ordering::SeqCst;
 
@@ -14,7 +14,7 @@ use crate::Result;
 use crate::write::absorb::{BulkLayout, Chosen, Placed, Worker};
 
 impl BulkLayout for Slicetables {
-    /// Its place by slices, and on which side of the buffers it goes.
+    /// The entry's position by slices, and whether it goes to a buffer.
     const PUT_BYTES: u64 = (size_of::<(u32, u32)>() + size_of::<Placed>()) as u64;
 
     type Bulk = ();
@@ -42,8 +42,8 @@ impl BulkLayout for Slicetables {
 }
 
 impl Inner {
-    /// Merges chosen entries into the slicetable of their partition, with the runs that are older. Entries whose keys
-    /// are in buffers, and those that find no space, go to buffers.
+    /// Merges chosen entries into the slicetable of their partition, together with the older runs. Entries whose keys
+    /// are in buffers, and entries for which there is no space, go to buffers.
     fn rewrite_with(&self, index: usize, chosen: &Chosen<'_>, scratch: &mut Scratch) -> Result<()> {
         let lock = self.partitions[index].maintain();
         let (hidden, direct) = self.split_buffered(index, chosen)?;

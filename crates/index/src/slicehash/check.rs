@@ -1,5 +1,5 @@
-//! Proves a SliceHash offline: its maps with the moves that the log adds to them, every page of its current
-//! slicetables, runs and snapshots, and that each entry is once where a lookup looks for it.
+//! Checks a SliceHash offline: its maps with the moves that the log adds to them, every page of its current
+//! slicetables, runs and snapshots, and that each entry occurs once, where a lookup searches for it.
 
 use std::collections::HashSet;
 
@@ -22,7 +22,7 @@ use crate::write::format::{Moved, WriteState};
 use crate::write::{SnapshotPlaces, snapshot_pages};
 use crate::{Error, Result};
 
-/// Checks one structure and notes in the checker what is wrong with it.
+/// Checks one structure and notes flaws in the checker.
 pub(crate) fn check(
     checker: &mut Checker,
     contents: &Contents,
@@ -54,7 +54,7 @@ struct Table<'a> {
     buffers: Buffers<'a>,
 }
 
-/// The keys in the parts of each slice of a group, to find duplicates.
+/// The keys in the parts of each slice of a group, for finding duplicates.
 type Keys = Vec<HashSet<Vec<u8>>>;
 
 impl<'a> Table<'a> {
@@ -130,7 +130,7 @@ impl<'a> Table<'a> {
         });
     }
 
-    /// The entries of a sealed page: how many there are, and what is wrong.
+    /// Returns the number of entries of a sealed page, and its flaws.
     fn slice_page(
         &self,
         partition: u32,
@@ -161,7 +161,7 @@ impl<'a> Table<'a> {
         (count, (0..count).filter_map(flaw).collect())
     }
 
-    /// Why a lookup of this key would not find it there.
+    /// Returns why a lookup of this key would not find it there.
     fn flaw(&self, (partition, slice): (u32, u32), key: &[u8], is_first: bool) -> Option<String> {
         let hash = self.buffers.hasher.hash(key);
         let own = self.buffers.shape.partition_of(hash);
@@ -175,7 +175,7 @@ impl<'a> Table<'a> {
         (!is_first).then(|| "its key is there twice".into())
     }
 
-    /// The overflow of splits, which the maps hold.
+    /// Checks the overflow of splits, which the maps store.
     fn overflow(&self, checker: &mut Checker, contents: &Contents) {
         let page = contents.superblock.checkpoint.start;
         for (partition, level) in self.restored.levels.iter().enumerate() {
@@ -192,7 +192,7 @@ impl<'a> Table<'a> {
         }
     }
 
-    /// The runs of the front table that were not merged yet.
+    /// Checks the runs of the front table that are not merged yet.
     fn runs(&self, checker: &mut Checker) {
         for (partition, level) in self.restored.levels.iter().enumerate() {
             level.runs.iter().for_each(|run| self.run(checker, partition, run));

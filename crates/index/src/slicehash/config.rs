@@ -1,4 +1,4 @@
-//! What a SliceHash is created with, kept with it on flash, and what can be chosen at each opening.
+//! The configuration of a SliceHash, stored with it on flash, and the options of an opening.
 
 use nandex_device::Geometry;
 use nandex_store::entries::{BUCKET_SLOTS, EntryLayout};
@@ -13,11 +13,11 @@ use crate::write::TableShape;
 use crate::{Error, Result, WhenFull};
 
 parameters! {
-    /// What a SliceHash is created with. All of it is kept on flash and read back at open.
+    /// The configuration of a SliceHash. All of it is stored on flash and read back at open.
     #[derive(Clone, Copy, PartialEq, Eq, Debug)]
     pub struct Config: KIND, version 1, tiny [const];
 
-    /// What happens when a slicetable is full.
+    /// The policy when a slicetable is full.
     policy: WhenFull as FifoOrReject = WhenFull::EvictOldest;
 
     /// Flush the first buffer of each partition early, each at another fill. Partitions fill alike, and would
@@ -47,12 +47,12 @@ parameters! {
     /// 5.3, "memory-oriented").
     slice_parts: u32 = 1, in Range::Within(1, 64);
 
-    /// Slices whose first parts are adjacent, followed by their second parts, and so on. With more than one
-    /// part this is the array's stripe in pages, so that each part is on a device of its own.
+    /// Slices whose first parts are adjacent, followed by their second parts, and so on. With more than one part this
+    /// is the array's stripe in pages, so that each part is on its own device.
     group_slices: u32 = 1, in Range::Within(1, 1 << 20);
 
-    /// Devices that alternate slicetable by slicetable (paper, section 5.3, "throughput-oriented"): the
-    /// array's stripe is then a slicetable. 1 for a single device.
+    /// Devices that alternate slicetable by slicetable (paper, section 5.3, "throughput-oriented"): the array's stripe
+    /// is then a slicetable. 1 for a single device.
     devices: u32 = 1, in Range::Within(1, 64);
 
     /// A slicetable begins at a multiple of this many pages, and its length is rounded up to one: channels
@@ -65,22 +65,22 @@ parameters! {
     /// Buffers in addition to one per partition, for partitions whose buffer is being written.
     spare_buffers: u32 = 2, in Range::Within(1, u32::MAX as u64);
 
-    /// Entries of a slicetable at which its partition is full if nothing is evicted. Less than its slices
-    /// take, because slices do not fill alike.
+    /// Entries of a slicetable at which its partition is full if nothing is evicted. Less than its slices take, because
+    /// slices do not fill evenly.
     entries_max: u32 = 12 * 200;
 
-    /// Runs of the front table, the small write-optimised table for bursts (paper, section 7.2): buffers that
-    /// wait on flash, unchanged, to be merged later. 0 for none, and if the policy is reject: what a
-    /// slicetable refuses goes back to RAM and the log, and a run's part of the log may be gone by then.
+    /// Runs of the front table, the small write-optimised table for bursts (paper, section 7.2): buffers that wait on
+    /// flash, unchanged, to be merged later. 0 for none, and if the policy is reject: entries that a slicetable refuses
+    /// go back to RAM and the log, and a run's part of the log may be gone by then.
     front_runs: u32 = 0;
 }
 
 impl Config {
-    /// The least that [`log_bytes_best`](Self::log_bytes_best) gives, in bytes: 16 of a volume's usual log blocks.
+    /// The least that [`log_bytes_best`](Self::log_bytes_best) returns, in bytes: 16 of a volume's usual log blocks.
     pub const LOG_BYTES_MIN: u64 = 2 << 20;
 
-    /// The size of a log that seldom makes a table of this configuration flush early: eight times what its
-    /// buffers hold, at least 2 MiB, in bytes.
+    /// Returns the size in bytes of a log that seldom forces a table of this configuration to flush early: eight times
+    /// the contents of its buffers, and at least 2 MiB.
     #[must_use]
     pub fn log_bytes_best(&self) -> u64 {
         let page_bytes = nandex_device::PAGE_BYTES as u64;
@@ -108,7 +108,7 @@ impl Config {
         self.slice_parts * u32::try_from(self.slice_layout().capacity()).expect("fewer than 512")
     }
 
-    /// Entries that a full buffer brings to its slicetable, approximately.
+    /// Returns the approximate number of entries that a full buffer adds to its slicetable.
     pub(super) fn buffer_entries(&self) -> Result<u32> {
         let slots = self.layout()?.slots() as u64;
         let full = buffer_entries(self.buffer_pages.into(), slots);
@@ -121,7 +121,7 @@ impl Config {
         Ok((full * share).max(1.0) as u32)
     }
 
-    /// The paper's k: how many buffers' entries a slicetable holds when it is full.
+    /// The paper's k: the number of buffers whose entries a slicetable holds when it is full.
     ///
     /// # Errors
     /// As [`layout`](Self::layout).
@@ -140,17 +140,17 @@ impl Config {
         pages.next_multiple_of(self.align_pages.max(1))
     }
 
-    /// The same, with slicetables that begin at multiples of channels times chunk, so that the place in a
-    /// slicetable tells the channel (paper, section 5.2).
+    /// Returns the configuration with slicetables that begin at multiples of channels times chunk, so that the place in
+    /// a slicetable determines the channel (paper, section 5.2).
     #[must_use]
     pub fn aligned_to(self, channels: &Channels) -> Self {
         let align_pages = u32::try_from(channels.align_pages()).unwrap_or(1);
         Self { align_pages: align_pages.max(1), ..self }
     }
 
-    /// The same over this many devices, each with slicetables of its own (paper, section 5.3, "throughput-oriented"):
-    /// lookups and merges of different partitions go to different devices. The array has a stripe of
-    /// [`stripe_pages`](Self::stripe_pages), whole rounds of each device's channels if the configuration was
+    /// Returns the configuration over this number of devices, each with its own slicetables (paper, section 5.3,
+    /// "throughput-oriented"): lookups and merges of different partitions go to different devices. The array has a
+    /// stripe of [`stripe_pages`](Self::stripe_pages), whole rounds of each device's channels if the configuration was
     /// [aligned](Self::aligned_to) to these before.
     #[must_use]
     pub fn throughput_oriented(self, devices: u32) -> Self {
@@ -159,8 +159,8 @@ impl Config {
         Self { devices, align_pages: block_pages, spare_blocks, ..self }
     }
 
-    /// The same with slices of one page on each of this many devices, which a lookup reads at once (paper,
-    /// section 5.3, "memory-oriented"): a slicetable holds that many times the incarnations, for the same
+    /// Returns the configuration with slices of one page on each of this number of devices, which a lookup reads at
+    /// once (paper, section 5.3, "memory-oriented"): a slicetable holds a multiple of the incarnations, for the same
     /// RAM. The array has a stripe of [`stripe_pages`](Self::stripe_pages), whole rounds of each device's channels if
     /// the configuration was [aligned](Self::aligned_to) to these before.
     #[must_use]
@@ -177,15 +177,15 @@ impl Config {
         }
     }
 
-    /// The stripe of an array for this configuration, in pages: a slicetable if devices alternate, a group of
+    /// Returns the stripe of an array for this configuration, in pages: a slicetable if devices alternate, a group of
     /// slices if slices have a part on each device.
     #[must_use]
     pub fn stripe_pages(&self) -> u32 {
         if self.slice_parts > 1 { self.group_slices } else { self.block_pages() }
     }
 
-    /// Refuses an array of devices whose number or stripe is another than that of the configuration's design. A single
-    /// device takes any: a backup of an array is one.
+    /// Rejects an array whose number of devices or stripe does not match the configuration. Accepts any single device,
+    /// since a backup of an array is one.
     pub(super) fn check_array(&self, device: &Geometry) -> Result<()> {
         let devices = self.devices.max(self.slice_parts);
         let (members, stripe_pages) = (device.members, device.stripe_pages);
@@ -209,7 +209,7 @@ impl Config {
             partitions: self.partitions,
             buffer_pages: self.buffer_pages,
             entries_max: slots,
-            // If nothing is evicted, full slices carry over whole buffers at worst: those that were being
+            // If nothing is evicted, full slices carry over whole buffers in the worst case: those that were being
             // written when the first of them reported it.
             carry_over_max: if self.policy == WhenFull::Refuse { 3 * slots } else { slots / 16 },
             spare_buffers: self.spare_buffers,
@@ -239,7 +239,7 @@ impl Config {
         u64::from(self.front_runs) * u64::from(self.buffer_pages)
     }
 
-    /// Refuses what cannot work.
+    /// Fails for a configuration that cannot work.
     ///
     /// # Errors
     /// [`Error::Config`], naming the field.

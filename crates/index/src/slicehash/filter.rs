@@ -1,10 +1,10 @@
 //! Bloom filters for the partitions with the most false-positive reads (paper, section 5.1.2).
 //!
-//! A lookup of an absent key reads a page for nothing. If there is memory for it, a partition has a filter of
-//! its slicetable, in pieces: one for each slice, so that a merge, which goes through the slices one after
-//! another, builds the new filter as it goes. The budget is smaller than what all partitions need. So misses
-//! are counted per partition, and from time to time the filters go to the partitions with the most recent
-//! ones; counts are halved each time, so that old misses fade.
+//! A lookup of an absent key reads a page in vain. If there is memory for it, a partition has a filter of its
+//! slicetable, in pieces: one for each slice, so that a merge, which goes through the slices one after another, builds
+//! the new filter along the way. The budget is smaller than what all partitions need. So misses are counted per
+//! partition, and from time to time the filters go to the partitions with the most recent ones; counts are halved each
+//! time, so that old misses fade.
 
 use std::sync::Mutex;
 use std::sync::atomic::Ordering::Relaxed;
@@ -23,7 +23,7 @@ const BITS_PER_ENTRY: usize = 10;
 /// Bits that are set for each entry.
 const PROBES: usize = 7;
 
-/// A partition takes another's filter when it has this many times as many misses.
+/// The ratio of misses at which a partition takes another's filter.
 const ADVANTAGE: u32 = 2;
 
 /// A Bloom filter in pieces.
@@ -49,11 +49,11 @@ impl SliceFilter {
         self.words.len() as u64 * 8
     }
 
-    /// The words and bits of a key, in its piece.
+    /// Returns the words and bits of a key, in its piece.
     fn bits(&self, piece: u32, hash: KeyHash) -> impl Iterator<Item = (usize, u64)> + use<> {
         let first = piece as usize * self.piece_words;
         let bits = self.piece_words as u64 * 64;
-        // The upper half of these bits chose the slice; after mixing, all of them count.
+        // The upper half of these bits chose the slice; after mixing, all of them matter.
         let mut state = mix(hash.filter ^ hash.place.rotate_left(17));
         (0..PROBES).map(move |_| {
             let bit = ((state >> 32) * bits) >> 32;
@@ -66,22 +66,22 @@ impl SliceFilter {
         self.bits(piece, hash).for_each(|(word, bit)| self.words[word] |= bit);
     }
 
-    /// May a key be in its piece? One that was added always may.
+    /// Returns whether a key may be in its piece. It always is if it was added.
     pub fn may_hold(&self, piece: u32, hash: KeyHash) -> bool {
         self.bits(piece, hash).all(|(word, bit)| self.words[word] & bit != 0)
     }
 }
 
-/// How many recent lookups of a partition's slicetable found nothing.
+/// The number of recent lookups of a partition's slicetable that found nothing.
 #[derive(Debug, Default)]
 pub(crate) struct RecentMisses(AtomicU32);
 
-/// Which partitions have a filter, and when that is decided again.
+/// The partitions that have a filter, and when to reassign the filters.
 #[derive(Debug)]
 pub(super) struct Filters {
-    /// Filters that the budget allows in addition to those being built.
+    /// The number of filters that the budget allows in addition to those being built.
     held_max: usize,
-    /// Misses between two decisions.
+    /// The number of misses between two reassignments.
     period: u64,
     misses: AtomicU64,
     /// Partitions that have a filter, or are being given one.
@@ -104,7 +104,7 @@ impl Filters {
         }
     }
 
-    /// RAM of all filters, in bytes.
+    /// The RAM of all filters, in bytes.
     pub fn ram_bytes(&self) -> u64 {
         self.ram_bytes.load(Relaxed)
     }
@@ -113,15 +113,15 @@ impl Filters {
         self.chosen.lock().expect("no holder of this lock panics")
     }
 
-    /// Will this partition's next merge build a filter?
+    /// Returns whether this partition's next merge builds a filter.
     pub fn wants(&self, index: usize) -> bool {
         self.held_max > 0 && self.chosen().contains(&(index as u32))
     }
 }
 
 impl Inner {
-    /// Counts a lookup that found nothing in its partition's slicetable; from time to time, reassigns the
-    /// filters. The caller holds no lock.
+    /// Counts a lookup that found nothing in its partition's slicetable; from time to time, reassigns the filters. The
+    /// caller holds no lock.
     #[inline]
     pub(super) fn missed(&self, index: usize) {
         let filters = &self.layout.filters;
@@ -183,7 +183,7 @@ impl Inner {
         level.filter = filter;
     }
 
-    /// An empty filter for a partition that will have one.
+    /// Returns an empty filter for a partition that will have one.
     pub(super) fn wanted_filter(&self, index: usize) -> Option<SliceFilter> {
         let config = &self.layout.config;
         let wanted = self.layout.filters.wants(index);

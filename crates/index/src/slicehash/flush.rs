@@ -1,4 +1,4 @@
-//! From a full buffer to its slicetable: merge, make durable, and then change the map.
+//! Flushing a full buffer into its slicetable: merges, makes it durable, and then changes the map.
 
 use nandex_store::IoChunks;
 use std::sync::atomic::Ordering::Relaxed;
@@ -29,19 +29,19 @@ const CHUNKS: usize = 4;
 /// Memory that flushes reuse.
 pub(crate) struct Scratch {
     rewriter: Rewriter,
-    /// What to merge: slice and place of each entry, sorted.
+    /// The slice and the index of each entry to merge, sorted.
     order: Vec<(u32, u32)>,
 }
 
 impl Scratch {
-    /// Frees what only a merge of more than a buffer takes.
+    /// Frees the memory that only a merge of more than a buffer takes.
     pub(super) fn end_bulk(&mut self, buffer_entries: usize) {
         self.order.clear();
         self.order.shrink_to(buffer_entries);
     }
 }
 
-/// What is merged: pages of runs, the oldest first, then those of a buffer, then what comes from other tables.
+/// The sources of a merge: pages of runs, oldest first, then those of a buffer, then entries of other tables.
 pub(super) struct Sources<'e> {
     pub(super) runs: &'e [PageBuf],
     pub(super) buffer: Option<&'e [u8]>,
@@ -56,7 +56,7 @@ impl<'e> Sources<'e> {
         of_runs.chain(self.buffer.into_iter().flat_map(|buffer| buffer.chunks_exact(PAGE_BYTES)))
     }
 
-    /// All entries with their places, which rise with age.
+    /// Returns all entries with their indices, which ascend with age.
     fn entries(&self) -> impl Iterator<Item = (u32, Entry<'e>)> + use<'e> {
         let (layout, numbers) = (self.layout, self.layout.slot_numbers().end);
         let place = |number: usize| u32::try_from(number).expect("fewer than 2^32");
@@ -69,19 +69,19 @@ impl<'e> Sources<'e> {
         in_pages.chain(chosen.enumerate().map(move |(at, entry)| (place(first + at), entry)))
     }
 
-    /// Does each key come once? Other tables' entries are chosen so.
+    /// Returns whether each key occurs once, as entries of other tables are chosen to.
     fn is_unique(&self) -> bool {
         self.runs.is_empty() && self.buffer.is_none()
     }
 
-    /// The place of the first entry that comes from other tables.
+    /// Returns the index of the first entry of other tables.
     fn first_chosen(&self) -> usize {
         let of_runs: usize = self.runs.iter().map(PageBuf::pages).sum();
         let of_buffer = self.buffer.map_or(0, |buffer| buffer.len() / PAGE_BYTES);
         (of_runs + of_buffer) * self.layout.slot_numbers().end
     }
 
-    /// The entry of a place.
+    /// Returns the entry with an index.
     fn entry(&self, place: u32) -> Entry<'e> {
         let numbers = self.layout.slot_numbers().end;
         if let Some(chosen) = self.chosen {
@@ -103,17 +103,17 @@ impl<'e> Sources<'e> {
     }
 }
 
-/// A merge that was written and not published.
+/// A merge that was written but not published.
 pub(super) struct Merged<'e> {
     draft: DurableDraft,
     outcome: Outcome,
-    /// Entries of buffers and runs that it took.
+    /// The entries of buffers and runs that it took.
     taken: u64,
-    /// Entries for which there was no space.
+    /// The entries for which there was no space.
     pub(super) refused: Vec<Entry<'e>>,
-    /// Entries that an older table had in RAM and that are nowhere on flash.
+    /// The entries that an older table had in RAM and that are nowhere on flash.
     overflow: Vec<Entry<'e>>,
-    /// Keys that full slices have dropped, if there is a cache that may have them.
+    /// The keys that full slices have dropped, if there is a cache that may have them.
     evicted: Vec<Vec<u8>>,
     filter: Option<SliceFilter>,
     /// The partition's snapshot when the draft was synced.
@@ -125,14 +125,14 @@ type FrozenBuffer = Frozen<Slicetables>;
 impl Layout for Slicetables {
     type Buffer = Buffer;
     type Level = Level;
-    /// The partition's false-positive reads: they decide where filters are built first.
+    /// The partition's false-positive reads, which determine where filters are built first.
     type Unlocked = RecentMisses;
     type Reserved = ();
     type Job = SlicetableJob;
     type Scratch = Scratch;
 
     fn policy(&self) -> WritePolicy {
-        // A merged buffer is on flash for good once the log says where.
+        // A merged buffer is permanently on flash once the log says where.
         WritePolicy {
             logs_moves: true,
             forces_removals: true,
@@ -145,7 +145,7 @@ impl Layout for Slicetables {
         self.shape.new_buffer(self.hasher)
     }
 
-    /// A full partition takes no other buffer, unless one that is being merged may show that it is not full.
+    /// Rejects another buffer for a full partition, unless a running merge may show that it is not full.
     fn reserve(core: &Inner, _index: usize, state: &State) -> Result<Space<()>> {
         let Some(limit) = core.layout.limit() else { return Ok(Space::Reserved(())) };
         let Level { entries, refused, .. } = state.level;
@@ -160,7 +160,7 @@ impl Layout for Slicetables {
         limit.map_or(0, |it| it.carry_over_kept(state.level.refused, frozen.buffer.len() as u64))
     }
 
-    /// Puts a full buffer on flash: into its slicetable, or into the front while merges are behind.
+    /// Flushes a full buffer into its slicetable, or into the front table while merges are behind.
     fn flush(
         core: &Inner,
         index: usize,
@@ -213,7 +213,7 @@ impl Layout for Slicetables {
 }
 
 impl Slicetables {
-    /// The limit of a partition, if nothing is evicted.
+    /// Returns the limit of a partition, if nothing is evicted.
     fn limit(&self) -> Option<MergeLimit> {
         let limit = MergeLimit {
             entries_max: self.config.entries_max.into(),
@@ -243,8 +243,8 @@ impl Inner {
         let is_first = {
             let _maps = self.layout.hold_maps();
             let mut state = self.partitions[index].write();
-            // Its snapshot may have been written again since. With one reference less the buffer can go back to
-            // the pool.
+            // Its snapshot may have been written again since. With one reference less the buffer can be returned to the
+            // pool.
             let left = state.take_flushed();
             self.carry_over(index, &mut state, &left, frozen.buffer.stash_entries())?;
             drop(left);
@@ -279,7 +279,7 @@ impl Inner {
         // They are older than the buffer; a table that takes over has no runs.
         pages.extend(self.inherited(older.as_deref(), index)?);
         let inherited = pages.get(runs.len());
-        // They leave the older table's RAM for this one's flash.
+        // They move from the older table's RAM to this one's flash.
         let of_page = |page| self.entry_layout().entries(page).map(|(_, entry)| entry.key);
         self.uncache(inherited.iter().flat_map(|it| it.chunks_exact(PAGE_BYTES).flat_map(of_page)));
         let base = self.base(older.as_deref(), index);
@@ -348,16 +348,15 @@ impl Inner {
         let (outcome, refused) = merge.finish();
         let snapshot = self.partitions[index].read().needed_snapshot().map(|it| it.place);
         let draft = layout.shadow.make_durable(&self.journal(&[]), draft)?;
-        // Entries of other tables tell nothing of those that wait.
+        // Entries of other tables say nothing about the entries that wait.
         let is_own = sources.chosen.is_none();
         let taken = if is_own { order.len() - refused.len() } else { 0 } as u64;
         let overflow = Vec::new();
         Ok(Merged { draft, outcome, taken, refused, overflow, evicted, filter, snapshot })
     }
 
-    /// Publishes a durable slicetable as the partition's, at the moment in which the merged entries leave
-    /// buffers and runs. The carry-over is logged before the move: whoever finds the move after a crash finds
-    /// that too.
+    /// Installs a durable slicetable as the partition's, at the moment at which the merged entries leave buffers and
+    /// runs. The carry-over is logged before the move: a recovery that finds the move also finds the carry-over.
     pub(super) fn settle(
         &self,
         index: usize,
@@ -397,8 +396,8 @@ impl Inner {
         Ok(())
     }
 
-    /// Tells entries of this buffer that were refused from those that an older table had in RAM. Where updates are not
-    /// logged, a refused one goes back to RAM alone, so what was inherited of its key stays too: it may be durable.
+    /// Separates refused entries of this buffer from those that an older table had in RAM. If updates are not logged, a
+    /// refused entry goes back to RAM alone, so the inherited entry of its key stays too: it may be durable.
     fn split_refused<'e>(
         &self,
         frozen: Option<&FrozenBuffer>,
@@ -424,7 +423,7 @@ impl Inner {
         Merged { refused, overflow, ..merged }
     }
 
-    /// Puts back what a merge of this buffer did not take.
+    /// Puts back the entries that a merge of this buffer did not take.
     fn leave_behind(
         &self,
         index: usize,
@@ -456,14 +455,14 @@ impl Inner {
         if state.level.overflow.is_empty() {
             shadow.publish_durable(&journal, draft, entries, &suffix)?;
         } else {
-            // Only a checkpoint has place for overflow.
+            // Only a checkpoint has space for overflow.
             shadow.publish_with_checkpoint(draft, entries);
         }
         self.layout.front.merged(runs.iter().copied());
         Ok(())
     }
 
-    /// Passes each page of a slicetable, proven, to `visit`, in I/O chunks.
+    /// Passes each verified page of a slicetable to `visit`, in I/O chunks.
     pub(super) fn each_page(
         &self,
         block: Block,

@@ -1,5 +1,5 @@
-//! The bytes of a SliceHash except its slices: what its buffers share with every table, its moves in the log,
-//! and its configuration. docs/format.md draws all of them.
+//! The on-flash format of a SliceHash except its slices: the part of its buffers common to all tables, its moves in the
+//! log, and its configuration. docs/format.md draws all of them.
 
 use nandex_device::PageId;
 use nandex_store::bytes::Reader;
@@ -9,7 +9,7 @@ use crate::Result;
 
 pub use crate::write::format::{LifeCounts, Moved, PageSnapshotRef, WriteState, decode_log_entry};
 
-/// Reads a configuration, and nothing after it, from bytes that may be anything.
+/// Decodes a configuration, and nothing after it, from untrusted bytes.
 ///
 /// # Errors
 /// Corruption, reported by the reader; a configuration that cannot work.

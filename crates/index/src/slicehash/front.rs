@@ -1,12 +1,12 @@
-//! The front table: full buffers that wait on flash, unchanged, for a quieter time (paper, section 7.2).
+//! The front table: full buffers that wait on flash, unchanged, to be merged at a quieter time (paper, section 7.2).
 //!
 //! A merge reads and writes a whole slicetable for one buffer. When buffers fill faster than that, the next
 //! ones go to a ring of runs instead, each in one short write. They are merged later, all runs of a partition
 //! at once. Until then a lookup in that partition may read a page of each run that its filter does not
 //! exclude, newest first, before it reads its slice.
 //!
-//! Runs become durable with the next checkpoint, and the log keeps their entries until then. They leave with
-//! the move that has merged them.
+//! Runs become durable with the next checkpoint, and the log keeps their entries until then. They are removed by the
+//! move that merges them.
 
 use nandex_device::{PageBuf, PageId};
 use nandex_store::buffer::{Buffer, page_of};
@@ -21,17 +21,17 @@ use crate::Result;
 /// The ring of runs.
 #[derive(Debug)]
 pub(super) struct Front {
-    /// Nothing where the table has no front.
+    /// The ring; `None` if the table has no front.
     pub ring: Option<Ring>,
     pages: usize,
 }
 
-/// A run that was not merged yet.
+/// A run that is not merged yet.
 #[derive(Debug)]
 pub(super) struct Run {
     pub id: SegmentId,
     pub entries: u32,
-    /// `None` for a run that was there when the table was opened: it may hold any key.
+    /// Its filter; `None` for a run from before the table was opened, which may hold any key.
     pub filter: Option<SliceFilter>,
 }
 
@@ -46,7 +46,7 @@ impl Front {
         self.ring.as_ref().expect(HAS_FRONT)
     }
 
-    /// The place of a key's page of a run.
+    /// Returns the place of a key's page in a run.
     pub fn page(&self, id: SegmentId, hash: KeyHash) -> PageId {
         self.page_at(id, page_of(hash, self.pages) as u64)
     }
@@ -56,12 +56,12 @@ impl Front {
         self.ring().page(id, index)
     }
 
-    /// What a key's page of a run must prove to be.
+    /// Returns the label that a key's page of a run must have.
     pub fn label(&self, id: SegmentId, hash: KeyHash) -> PageLabel {
         self.label_at(id, page_of(hash, self.pages) as u64)
     }
 
-    /// What a page of a run must prove to be.
+    /// Returns the label that a page of a run must have.
     pub fn label_at(&self, id: SegmentId, index: u64) -> PageLabel {
         self.ring().label(id, index, PageKind::Data)
     }
@@ -78,7 +78,7 @@ impl Front {
         }
     }
 
-    /// The map for the checkpoint, and its position once that is durable.
+    /// Encodes the map for the checkpoint, and returns its position once that is durable.
     pub fn capture(&self, out: &mut Vec<u8>) -> u64 {
         let Some(ring) = &self.ring else { return 0 };
         let capture = ring.capture();
@@ -96,7 +96,7 @@ impl Front {
 }
 
 impl Level {
-    /// The runs that may hold a key, the newest last.
+    /// Returns the runs that may hold a key, newest last.
     pub(super) fn runs_of(&self, hash: KeyHash) -> Vec<SegmentId> {
         let may_hold =
             |run: &&Run| run.filter.as_ref().is_none_or(|filter| filter.may_hold(0, hash));
@@ -152,14 +152,14 @@ impl Inner {
         self.layout.front.merged(std::iter::once(id));
     }
 
-    /// What the pages of a run must prove to be.
+    /// Returns the labels that the pages of a run must have.
     pub(super) fn run_labels(&self, id: SegmentId) -> Vec<PageLabel> {
         let ring = self.layout.front.ring();
         let pages = 0..self.layout.front.pages as u64;
         pages.map(|page| ring.label(id, page, PageKind::Data)).collect()
     }
 
-    /// Reads a run's pages and proves each.
+    /// Reads a run's pages and verifies each.
     pub(super) fn read_run(&self, id: SegmentId) -> Result<PageBuf> {
         let labels = self.run_labels(id);
         let buf = self.volume.device().read(labels[0].page, PageBuf::zeroed(labels.len()))?;

@@ -1,8 +1,8 @@
-//! The write buffer of a partition: the in-memory hash tables of all tables, as one.
+//! The write buffer of a partition: the in-memory hash tables of all tables, combined.
 //!
-//! Entries are in the order in which they came, with a chain of those that share a place in the index. A pair is there
-//! once: as put, or as removed, whichever came last. A bucket takes no more ids than it may have: of those on flash and
-//! here the oldest stay, so a later one has no chance, however many of the older ones are on flash.
+//! Entries are in order of arrival, with a chain of those that share a place in the index. A pair occurs once: as put,
+//! or as removed, whichever came last. A bucket takes at most its maximum number of ids: of those on flash and here the
+//! oldest stay, so a later one has no chance, however many of the older ones are on flash.
 
 use nandex_device::prefetch;
 use nandex_store::hash::KeyHash;
@@ -16,7 +16,7 @@ use crate::write::WriteBuffer;
 /// Set in an entry's tag if it removes the pair; the other bits are the table.
 const REMOVED: u8 = 0x80;
 
-/// One update: a pair that is put or removed.
+/// One update: a pair to put or to remove.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PairUpdate {
     pub pair: Pair,
@@ -24,16 +24,16 @@ pub(crate) struct PairUpdate {
     pub removes: bool,
 }
 
-/// What a buffer has made of an update.
+/// The effect of an update on a buffer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Taken {
-    /// It has it now.
+    /// The buffer has the update now.
     Changed,
-    /// It had it before.
+    /// The buffer already had the update.
     Unchanged,
-    /// The bucket has as many ids as it may have here already.
+    /// The bucket already has its maximum number of ids here.
     Dropped,
-    /// There is no space for it.
+    /// The buffer has no space for the update.
     Full,
 }
 
@@ -43,15 +43,15 @@ pub(crate) struct BucketBuffer {
     keys: Vec<u64>,
     ids: Vec<u64>,
     tags: Vec<u8>,
-    /// For each entry the next older one of its chain, counted from 1; 0 for none.
+    /// The next older entry of each entry's chain, counted from 1; 0 for none.
     links: Vec<u32>,
     /// The youngest entry of each chain, counted from 1; 0 for none.
     heads: Box<[u32]>,
     entries_max: usize,
-    /// Entries at which it counts as full; lower than `entries_max` for a while.
+    /// The number of entries at which it counts as full; temporarily lower than `entries_max`.
     limit: usize,
     bucket_ids_max: usize,
-    /// Entries that are removals.
+    /// The number of entries that are removals.
     removals: usize,
 }
 
@@ -72,7 +72,7 @@ impl BucketBuffer {
         }
     }
 
-    /// Bytes of RAM of a buffer for that many entries.
+    /// Returns the bytes of RAM of a buffer for `entries_max` entries.
     pub(super) const fn bytes_of(entries_max: u64) -> u64 {
         entries_max * (8 + 8 + 1 + 4) + heads(entries_max as usize) as u64 * 4
     }
@@ -81,17 +81,17 @@ impl BucketBuffer {
         self.keys.len()
     }
 
-    /// The number of pairs that it puts: its entries without the removals.
+    /// Returns the number of pairs that it puts: its entries without the removals.
     pub(super) const fn pairs_put(&self) -> u64 {
         (self.tags.len() - self.removals) as u64
     }
 
-    /// The most entries that it is made for.
+    /// Returns the most entries that it is made for.
     pub(super) const fn slots(&self) -> usize {
         self.entries_max
     }
 
-    /// Has it space for that many more entries?
+    /// Returns whether it has space for `count` more entries.
     pub(super) fn has_space(&self, count: usize) -> bool {
         self.len() + count <= self.limit
     }
@@ -102,13 +102,13 @@ impl BucketBuffer {
         ((u64::from(mixed) * self.heads.len() as u64) >> 32) as usize
     }
 
-    /// Asks the processor to prefetch the head of a bucket's chain.
+    /// Prefetches the head of a bucket's chain.
     #[inline]
     pub(super) fn prefetch(&self, table: u8, hash: KeyHash) {
         prefetch(&self.heads[self.head_of(table, hash)]);
     }
 
-    /// The entries of a chain that are of this bucket, the youngest first.
+    /// Returns the entries of a chain that belong to this bucket, youngest first.
     fn chain(&self, (table, key): (u8, u64), hash: KeyHash) -> impl Iterator<Item = usize> + '_ {
         let first = self.heads[self.head_of(table, hash)];
         let at = |link: u32| (link as usize).checked_sub(1);
@@ -132,7 +132,7 @@ impl BucketBuffer {
         self.put_known(update).unwrap_or_else(|| self.push_new(update))
     }
 
-    /// Applies an update of a pair that it has, or that its bucket drops.
+    /// Applies an update of a pair that it already has, or that its bucket drops.
     fn put_known(&mut self, update: PairUpdate) -> Option<Taken> {
         let PairUpdate { pair: Pair { table, key, id }, hash, removes } = update;
         let mut live = 0;
@@ -178,14 +178,14 @@ impl BucketBuffer {
         true
     }
 
-    /// Does it remove this pair, or put it? `None` if it does not know it.
+    /// Returns whether it removes this pair or puts it; `None` if it does not have the pair.
     pub(super) fn version(&self, pair: Pair, hash: KeyHash) -> Option<bool> {
         let mut chain = self.chain((pair.table, pair.key), hash);
         let index = chain.find(|index| self.ids[*index] == pair.id)?;
         Some(self.tags[index] & REMOVED != 0)
     }
 
-    /// The ids that it has for a bucket, and whether each is removed, the youngest first.
+    /// Returns the ids that it has for a bucket, and whether each is removed, youngest first.
     pub(super) fn bucket(
         &self,
         bucket: (u8, u64),
@@ -195,13 +195,13 @@ impl BucketBuffer {
         chain.map(|index| (self.ids[index], self.tags[index] & REMOVED != 0))
     }
 
-    /// The pair at a place, and whether it is removed.
+    /// Returns the pair at an index, and whether it is removed.
     pub(super) fn get(&self, index: usize) -> (Pair, bool) {
         let (key, id, tag) = (self.keys[index], self.ids[index], self.tags[index]);
         (Pair { table: tag & !REMOVED, key, id }, tag & REMOVED != 0)
     }
 
-    /// All pairs, and whether each is removed, the oldest first.
+    /// Returns all pairs, and whether each is removed, oldest first.
     pub(super) fn pairs(&self) -> impl Iterator<Item = (Pair, bool)> + '_ {
         (0..self.len()).map(|index| self.get(index))
     }
@@ -211,7 +211,7 @@ const fn tag_of(table: u8, removes: bool) -> u8 {
     if removes { table | REMOVED } else { table }
 }
 
-/// Chains for that many entries.
+/// Returns the number of chains for `entries_max` entries.
 const fn heads(entries_max: usize) -> usize {
     entries_max
 }
@@ -221,7 +221,7 @@ impl WriteBuffer for BucketBuffer {
     type Codec = DocumentCodec;
     type Snapshots = BucketSnapshots;
 
-    /// A pair that is put again stays where it is.
+    /// Putting a pair again leaves it where it is.
     const ADDS_UP: bool = false;
 
     fn apply(&mut self, updates: &[PairUpdate]) -> Result<usize> {

@@ -1,5 +1,5 @@
-//! Proves a SliceLSH offline: its map with the moves that the log adds to it, every page of its current slicetables and
-//! snapshots, and that each entry is once where a lookup looks for it.
+//! Checks a SliceLSH offline: its map with the moves that the log adds to it, every page of its current slicetables and
+//! snapshots, and that each entry occurs once, where a lookup searches for it.
 
 use std::collections::HashSet;
 
@@ -28,7 +28,7 @@ use crate::write::check::{
 };
 use crate::write::format::{Moved, PageSnapshotRef, WriteState};
 
-/// Checks one structure and notes in the checker what is wrong with it.
+/// Checks one structure and notes flaws in the checker.
 pub(crate) fn check(
     checker: &mut Checker,
     contents: &Contents,
@@ -55,7 +55,7 @@ struct Index<'a> {
     placement: Placement,
     placing: BucketPlacing,
     shadow: Shadow,
-    /// Where its filter is saved.
+    /// The extent of its saved filter.
     filter: Option<Extent>,
     state: WriteState<PageSnapshotRef>,
     places: SnapshotPlaces,
@@ -147,7 +147,7 @@ impl<'a> Index<'a> {
         });
     }
 
-    /// The saved filter of these slicetables, if it proves itself.
+    /// Returns the saved filter of these slicetables, if it is valid.
     fn saved_lines(
         &self,
         checker: &Checker,
@@ -159,7 +159,7 @@ impl<'a> Index<'a> {
         SavedLines::read(&*checker.device(), place, partitions, (partition as usize, block))
     }
 
-    /// The entries of a sealed page: how many there are, and what is wrong.
+    /// Returns the number of entries of a sealed page, and its flaws.
     fn slice_page(
         &self,
         (partition, filter): (u32, &Option<Vec<FilterLine>>),
@@ -191,14 +191,14 @@ impl<'a> Index<'a> {
         (count, (0..count).filter_map(flaw).collect())
     }
 
-    /// Do the lines of its partition have the bucket of a pair?
+    /// Returns whether the lines of its partition have the bucket of a pair.
     fn may_have(&self, lines: &[FilterLine], pair: Pair) -> bool {
         let all = lines.len() * self.config.partitions as usize;
         let bits = Bits::of(all, (pair.table, self.placing.hash(pair.key)));
         bits.are_in(&lines[bits.line % lines.len()])
     }
 
-    /// Why a lookup of this pair's bucket would not find it there, or twice.
+    /// Returns why a lookup of this pair's bucket would miss it, or find it twice.
     fn flaw(&self, partition: usize, pair: Pair, seen: &mut HashSet<Pair>) -> Option<String> {
         let own = self.placing.partition_of(self.placing.hash(pair.key));
         if own != partition {
@@ -207,7 +207,7 @@ impl<'a> Index<'a> {
         (!seen.insert(pair)).then(|| "its id is there twice".into())
     }
 
-    /// The snapshots that an opening would load.
+    /// Checks the snapshots that an opening would load.
     fn snapshots(&self, checker: &mut Checker) {
         let next = self.state.next_generation;
         for (partition, record) in self.state.partitions.iter().enumerate() {
@@ -243,7 +243,7 @@ impl<'a> Index<'a> {
         });
     }
 
-    /// The log entries that an opening would replay: updates of documents, and moves.
+    /// Checks the log entries that an opening would replay: updates of documents, and moves.
     fn log(&self, checker: &mut Checker, contents: &Contents) {
         let expected = format!("expected an update with {} keys", self.config.tables);
         check_log(checker, contents, self.entry, &expected, &mut |bytes| {

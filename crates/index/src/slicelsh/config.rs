@@ -1,4 +1,4 @@
-//! What a SliceLSH is created with, kept with it on flash, and what can be chosen at each opening.
+//! The configuration of a SliceLSH, stored with it on flash, and the options of an opening.
 
 use nandex_device::PAGE_BYTES;
 use nandex_store::bytes::Reader;
@@ -57,18 +57,18 @@ impl Stored for Vec<u8> {
 }
 
 parameters! {
-    /// What a SliceLSH is created with. All of it is kept on flash and read back at open.
+    /// The configuration of a SliceLSH. All of it is stored on flash and read back at open.
     #[derive(Clone, PartialEq, Eq, Debug)]
     pub struct Config: KIND, version 1, tiny [const];
 
-    /// What happens when slicetables are full.
+    /// The policy when slicetables are full.
     policy: WhenFull as FifoOrReject = WhenFull::EvictOldest;
 
     /// Flush the first buffer of each partition early, each at another fill. Partitions fill alike, and would
     /// otherwise all flush at once, again and again.
     stagger: bool = false;
 
-    /// Hash tables, 1 to 64: bucket keys of a document, and pages that a lookup reads at most. The paper has 10.
+    /// Hash tables, 1 to 64: the bucket keys of a document, and the most pages that a lookup reads. The paper has 10.
     tables: u32 = 3, in Range::Within(1, TABLES_MAX as u64);
 
     /// Partitions, a power of two up to 65,536. Each has a buffer for all tables, and a slicetable of each.
@@ -80,14 +80,15 @@ parameters! {
     /// Slices of each table's slicetable: pages of 253 entries.
     slices: u32 = 2, in Range::Within(1, 1 << 20);
 
-    /// Ids that a bucket keeps, 1 to 253: the oldest. Later ones are dropped, and counted, as long as these are there.
+    /// The most ids that a bucket keeps, 1 to 253: the oldest. Later ones are dropped, and counted, as long as these
+    /// are present.
     bucket_ids_max: u32 = 4, in Range::Within(1, SLICE_ENTRIES);
 
     /// Entries of a partition, of all tables, at which it is full if nothing is evicted. Less than its slices take,
-    /// because slices do not fill alike.
+    /// because slices do not fill evenly.
     entries_max: u32 = 3 * 2 * 200;
 
-    /// Channels of the device over which tables are spread, each on its own (section 6); 1 stripes them.
+    /// Channels of the device over which tables are spread, each on its own channels (section 6); 1 stripes them.
     channels: u32 = 1, in Range::Within(1, 1 << 16);
 
     /// Pages of a chunk, which one channel holds; 1 if there is one channel.
@@ -100,22 +101,22 @@ parameters! {
     spare_buffers: u32 = 1, in Range::Within(1, 1 << 16);
 
     /// The family of hashes that makes the bucket keys, with its parameters, in at most 256 bytes that only its owner
-    /// reads.
+    /// interprets.
     family: Vec<u8> = Vec::new();
 }
 
 impl Config {
-    /// The least that [`log_bytes_best`](Self::log_bytes_best) gives, in bytes: 16 of a volume's usual log blocks.
+    /// The least that [`log_bytes_best`](Self::log_bytes_best) returns, in bytes: 16 of a volume's usual log blocks.
     pub const LOG_BYTES_MIN: u64 = 2 << 20;
 
-    /// The size of a log that seldom makes an index of this configuration flush early, in bytes: eight times what its
-    /// buffers hold, at least 2 MiB.
+    /// Returns the size in bytes of a log that seldom forces an index of this configuration to flush early: eight times
+    /// the contents of its buffers, and at least 2 MiB.
     #[must_use]
     pub fn log_bytes_best(&self) -> u64 {
         (8 * self.logged_bytes()).next_multiple_of(1 << 20).max(Self::LOG_BYTES_MIN)
     }
 
-    /// Bytes of the log that the content of all buffers takes, when all are full.
+    /// Returns the bytes that the contents of all buffers take in the log, when all are full.
     pub(super) fn logged_bytes(&self) -> u64 {
         let entries = u64::from(self.partitions) * u64::from(self.buffer_entries);
         entries / u64::from(self.tables) * update_bytes(self.tables) as u64
@@ -126,20 +127,20 @@ impl Config {
         SliceLayout::new(8, 8)
     }
 
-    /// Entries that a slice takes: 253.
+    /// Returns the number of entries that a slice takes: 253.
     #[must_use]
     pub fn slice_entries() -> u32 {
         u32::try_from(Self::slice_layout().capacity()).expect("fewer than 512")
     }
 
-    /// Which page of a block is which slice.
+    /// Returns the placement of slices in the pages of a block.
     #[must_use]
     pub fn placement(&self) -> Placement {
         Placement::new(self.tables, self.slices, (self.channels, self.chunk_pages))
     }
 
-    /// The same with each table's slicetables on channels of its own (section 6), where more than one is known. A
-    /// device of unknown geometry stripes them.
+    /// Returns the configuration with each table's slicetables on their own channels (section 6), if more than one
+    /// channel is known. A device of unknown geometry stripes them.
     #[must_use]
     pub fn placed_on(self, channels: &Channels) -> Self {
         let count = channels.count();
@@ -147,7 +148,7 @@ impl Config {
         Self { channels: count, chunk_pages: if count > 1 { chunk_pages } else { 1 }, ..self }
     }
 
-    /// The paper's k: how many buffers' entries the slicetables of a partition hold when they are full.
+    /// The paper's k: the number of buffers whose entries the slicetables of a partition hold when they are full.
     #[must_use]
     pub fn incarnations(&self) -> f64 {
         f64::from(self.entries_max) / f64::from(self.buffer_entries)
@@ -187,14 +188,14 @@ impl Config {
         buffers * BucketBuffer::bytes_of(self.buffer_entries.into())
     }
 
-    /// Entries that a snapshot of a buffer has space for. If nothing is evicted, full slices put back whole buffers at
-    /// worst: those that were being written when the first of them reported it.
+    /// Returns the number of entries that a snapshot of a buffer has space for. If nothing is evicted, full slices put
+    /// back whole buffers in the worst case: those that were being written when the first of them reported it.
     pub(super) fn snapshot_entries_max(&self) -> u64 {
         let buffers = if self.policy == WhenFull::Refuse { 4 } else { 1 };
         buffers * u64::from(self.buffer_entries)
     }
 
-    /// Refuses what cannot work.
+    /// Fails for a configuration that cannot work.
     ///
     /// # Errors
     /// [`Error::Config`], naming the field.
@@ -251,7 +252,7 @@ impl Config {
         Ok(self.shadow_shape().validate()?)
     }
 
-    /// Refuses a family other than the index's own.
+    /// Fails for a family other than the index's own.
     pub(super) fn check_family(&self, asked: &[u8]) -> Result<()> {
         if asked == self.family {
             return Ok(());
@@ -266,7 +267,7 @@ impl Config {
     }
 }
 
-/// The bytes of a family, as far as a message needs them.
+/// Formats the bytes of a family, as far as a message needs them.
 fn hex(family: &[u8]) -> String {
     const SHOWN: usize = 24;
     let shown: String = family.iter().take(SHOWN).map(|byte| format!("{byte:02x}")).collect();
@@ -277,7 +278,7 @@ fn hex(family: &[u8]) -> String {
     }
 }
 
-/// RAM for the filter of an index that is opened with these options, in bytes at most.
+/// Returns the most RAM for the filter of an index that is opened with these options, in bytes.
 pub(super) fn filter_bytes(options: &OpenOptions, config: &Config) -> u64 {
     let left = options.ram_bytes_max.map(|most| most.saturating_sub(config.ram_bytes()));
     left.map_or(options.filter_bytes, |left| left.min(options.filter_bytes))

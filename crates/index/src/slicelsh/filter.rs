@@ -1,10 +1,10 @@
-//! A filter in RAM of the buckets that slicetables have: a lookup of another bucket reads no page.
+//! A filter in RAM of the buckets that slicetables have: a lookup of any other bucket reads no page.
 //!
-//! It is a Bloom filter of blocks, each one line of the processor's cache, so that a question costs one miss. A bucket
-//! that a merge has put on flash is in it before the new slicetables are, and none ever leaves: what was removed or
-//! evicted costs a read. Closing the index [saves](super::saved_filter) it. Where an opening does not find it whole,
-//! after a crash for instance, it is made again from the slicetables, read in their order, once lookups have read an
-//! eighth as many pages one by one: reading all of them then costs no more.
+//! It is a Bloom filter of blocks, each one line of the processor's cache, so that a query costs one cache miss. A
+//! bucket that a merge has put on flash is in it before the new slicetables are, and none is ever removed: an entry
+//! that was removed or evicted costs a read. Closing the index [saves](super::saved_filter) it. If an opening does not
+//! find it whole, after a crash for instance, it is rebuilt from the slicetables, read in their order, once lookups
+//! have read an eighth as many pages one by one: reading all of them then costs no more.
 
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicBool, AtomicU64};
@@ -24,21 +24,21 @@ use crate::write::pool::Job;
 /// Bits of a block.
 const BLOCK_BITS: u64 = 512;
 
-/// Bits of the filter for an entry of a full index, at least and at most. With fewer it says yes too often to be worth
-/// its RAM, and with more hardly less often.
+/// The least and the most bits of the filter for an entry of a full index. With fewer it has too many false positives
+/// to be worth its RAM, and with more hardly fewer.
 const ENTRY_BITS_MIN: u64 = 4;
 const ENTRY_BITS_MAX: u64 = 12;
 
 /// Bits that are set for a bucket.
 const HASHES: u32 = 4;
 
-/// No generation: its number is never issued.
+/// Marks the absence of a generation: this number is never issued.
 const UNSAVED: u64 = u64::MAX;
 
-/// Pages that are read at a time while it is made.
+/// The pages that are read at a time while it is built.
 const CHUNK_PAGES: u64 = 512;
 
-/// Pages that are read in order in the time of one that a lookup reads.
+/// The number of pages that are read in order in the time of one page that a lookup reads.
 const PAGES_PER_LOOKUP: u64 = 8;
 
 /// Bytes of a block.
@@ -49,27 +49,27 @@ pub(super) const LINE_BYTES: usize = (BLOCK_BITS / 8) as usize;
 #[repr(align(64))]
 pub(super) struct FilterLine(pub [AtomicU64; LINE_BYTES / 8]);
 
-/// The buckets that slicetables have, and some others.
+/// The buckets that slicetables have, and false positives.
 #[derive(Debug)]
 pub(super) struct BucketFilter {
     lines: Vec<FilterLine>,
-    /// Does it have all buckets of a partition?
+    /// Whether it has all buckets of each partition.
     pub(super) is_whole: Box<[AtomicBool]>,
-    /// The generation of the slicetables whose buckets flash has of a partition; [`UNSAVED`] for none.
+    /// The generation of each partition's slicetables whose buckets are saved on flash; [`UNSAVED`] for none.
     saved: Box<[AtomicU64]>,
-    /// Lookups of partitions of which it does not.
+    /// The number of lookups in partitions that are not whole.
     unanswered: AtomicU64,
 }
 
-/// The line of a bucket, and its bits in words of that.
+/// The line of a bucket, and its bits in the words of that line.
 pub(super) struct Bits {
     pub line: usize,
     bits: [(usize, u64); HASHES as usize],
 }
 
 impl BucketFilter {
-    /// An empty filter for an index of this configuration of at most that many bytes, which has all buckets of the
-    /// partitions that `is_empty` names; none if that is too little.
+    /// Creates an empty filter for an index of this configuration with at most `bytes_max` bytes, which has all buckets
+    /// of the partitions for which `is_empty` holds; `None` if that is too little.
     pub(super) fn new(
         config: &Config,
         bytes_max: u64,
@@ -88,23 +88,23 @@ impl BucketFilter {
         Some(Self { lines, is_whole, saved, unanswered: AtomicU64::new(0) })
     }
 
-    /// The lines of one partition, of which each has as many.
+    /// Returns the lines of one partition; all partitions have the same number.
     pub(super) fn lines_of(&self, partition: usize) -> &[FilterLine] {
         let each = self.lines.len() / self.is_whole.len();
         &self.lines[partition * each..][..each]
     }
 
-    /// Pages that it takes on flash.
+    /// The pages that it takes on flash.
     pub(super) fn pages(&self) -> u64 {
         (self.is_whole.len() * pages_of(self.lines_of(0).len())) as u64
     }
 
-    /// Does flash have the buckets of a partition's slicetables of this generation?
+    /// Returns whether the buckets of a partition's slicetables of this generation are saved on flash.
     pub(super) fn is_saved(&self, partition: usize, generation: u64) -> bool {
         self.saved[partition].load(Relaxed) == generation
     }
 
-    /// Flash has them.
+    /// Notes that they are saved on flash.
     pub(super) fn note_saved(&self, partition: usize, generation: u64) {
         self.saved[partition].store(generation, Relaxed);
     }
@@ -113,7 +113,7 @@ impl BucketFilter {
         (self.lines.len() * size_of::<FilterLine>()) as u64
     }
 
-    /// Adds a bucket. The caller holds the maintenance lock of its partition, whose lines nobody else changes.
+    /// Adds a bucket. The caller holds the maintenance lock of its partition, whose lines no other thread changes.
     pub(super) fn insert(&self, table: u8, hash: KeyHash) {
         let Bits { line, bits } = Bits::of(self.lines.len(), (table, hash));
         for (word, bit) in bits {
@@ -122,17 +122,17 @@ impl BucketFilter {
         }
     }
 
-    /// Does it have all buckets of this partition?
+    /// Returns whether it has all buckets of this partition.
     fn is_whole(&self, partition: usize) -> bool {
         self.is_whole[partition].load(Acquire)
     }
 
-    /// Asks the processor to prefetch what [`may_have`](Self::may_have) will read.
+    /// Prefetches what [`may_have`](Self::may_have) will read.
     fn prefetch(&self, table: u8, hash: KeyHash) {
         prefetch(&self.lines[Bits::of(self.lines.len(), (table, hash)).line]);
     }
 
-    /// May slicetables have this bucket, of a partition that is whole?
+    /// Returns whether slicetables may have this bucket, in a partition that is whole.
     fn may_have(&self, table: u8, hash: KeyHash) -> bool {
         let bits = Bits::of(self.lines.len(), (table, hash));
         bits.are_in(&self.lines[bits.line])
@@ -140,8 +140,8 @@ impl BucketFilter {
 }
 
 impl Bits {
-    /// The lines of a partition are together, so that a merge, and the making of a filter, find them in the cache. A
-    /// bucket key has the same hash in all tables, and its buckets have other bits of one line.
+    /// The lines of a partition are together, so that a merge, and the building of a filter, find them in the cache. A
+    /// bucket key has the same hash in all tables, and its buckets have different bits of one line.
     pub(super) fn of(lines: usize, (table, hash): (u8, KeyHash)) -> Self {
         const MULTIPLIER: u64 = 0x9E37_79B9_7F4A_7C15;
         let product = u128::from(hash.place) * lines as u128;
@@ -155,21 +155,21 @@ impl Bits {
         Self { line: (product >> 64) as usize, bits }
     }
 
-    /// Are all of them set in their line?
+    /// Returns whether all of them are set in their line.
     pub(super) fn are_in(&self, line: &FilterLine) -> bool {
         self.bits.iter().all(|(word, bit)| line.0[*word].load(Relaxed) & bit != 0)
     }
 }
 
 impl Inner {
-    /// Asks the processor to prefetch what [`may_be_on_flash`](Self::may_be_on_flash) will read for a row.
+    /// Prefetches what [`may_be_on_flash`](Self::may_be_on_flash) will read for a row.
     pub(super) fn prefetch_filter(&self, row: &[u64]) {
         let Some(filter) = &self.layout.filter else { return };
         let buckets = (0..).zip(row);
         buckets.for_each(|(table, key)| filter.prefetch(table, self.layout.placing.hash(*key)));
     }
 
-    /// Must a page be read for this bucket of a partition?
+    /// Returns whether a page must be read for this bucket of a partition.
     pub(super) fn may_be_on_flash(
         &self,
         partition: usize,
@@ -187,7 +187,8 @@ impl Inner {
         Ok(true)
     }
 
-    /// Lets the background read the slicetables into the filter, a partition at a time; or does so if there is none.
+    /// Lets the background read the slicetables into the filter, one partition at a time; does so itself if there is no
+    /// background.
     fn begin_to_fill(&self, filter: &BucketFilter) -> Result<()> {
         for partition in (0..self.partitions.len()).filter(|it| !filter.is_whole(*it)) {
             if self.options.flush_threads > 0 {
@@ -199,8 +200,8 @@ impl Inner {
         Ok(())
     }
 
-    /// Reads the slicetables of a partition into the filter. If a page is damaged, lookups of the partition go on to
-    /// read: those that need the page say what is wrong with it.
+    /// Reads the slicetables of a partition into the filter. If a page is damaged, lookups of the partition continue to
+    /// read: those that need the page report its damage.
     pub(super) fn fill_filter(&self, partition: usize) -> Result<()> {
         let Some(filter) = &self.layout.filter else { return Ok(()) };
         let _lock = self.partitions[partition].maintain();
@@ -211,7 +212,7 @@ impl Inner {
         Ok(())
     }
 
-    /// Adds the buckets of a partition's slicetables; false if a page is damaged.
+    /// Adds the buckets of a partition's slicetables; returns false if a page is damaged.
     fn add_block(&self, filter: &BucketFilter, block: Block) -> Result<bool> {
         let layout = &self.layout;
         let pages = u64::from(layout.config.block_pages());
@@ -306,7 +307,7 @@ mod tests {
 
     #[test]
     fn lookups_of_absent_buckets_read_nothing_and_of_others_what_they_need() {
-        // Without a filter for a while, what is saved is of slicetables that are no more.
+        // Without a filter for a while, the saved one belongs to slicetables that no longer exist.
         for reopened in [false, true] {
             let device: Arc<dyn Device> = Arc::new(MemoryDevice::new());
             let (volume, mut index) = filled(&device, options(if reopened { 0 } else { FILTERED }));
@@ -327,7 +328,7 @@ mod tests {
                 (5000..7000).flat_map(|it| [it, it + 1_000_000, it + 3_000_000]).collect();
             assert!(index.candidates_many(&rows).unwrap().iter().all(Vec::is_empty));
             let reads = index.stats().lookup_reads - before.lookup_reads;
-            // Of 6,000 buckets one in a hundred may look as if it were there.
+            // One in a hundred of 6,000 buckets may be a false positive.
             assert!(reads < 120, "{reads}");
             for document in [0, 777, 1999] {
                 assert!(index.candidates(&row(document)).unwrap().contains(&document));
@@ -353,7 +354,7 @@ mod tests {
         assert!(some.is_some_and(|some| some <= whole / 2), "{some:?} of {whole}");
         assert!(ram_bytes <= own + whole / 2, "{ram_bytes}, {own}, {whole}");
         assert_eq!(counted(Some(own)).0, None);
-        // Twelve bits an entry; of these each partition has whole lines.
+        // Twelve bits an entry, of which each partition has whole lines.
         let most = 4 * u64::from(config().entries_max) * 12 / 8;
         assert!(whole <= most && most - whole < 4 * 64, "{whole} of {most}");
         assert_eq!(counted(Some(own + most)).0, Some(whole));
@@ -376,7 +377,7 @@ mod tests {
         assert!(found[0].iter().flatten().count() > 1000);
     }
 
-    /// A page that is damaged when the filter is made must not make lookups pass it over.
+    /// A page that is damaged when the filter is built must not make lookups skip it.
     #[test]
     fn with_a_damaged_page_lookups_read_and_say_so() {
         let device: Arc<dyn Device> = Arc::new(MemoryDevice::new());

@@ -1,4 +1,4 @@
-//! From a full buffer to the slicetables of its partition: merge, make durable, and then change the map.
+//! Flushing a full buffer into the slicetables of its partition: merges, makes them durable, and then changes the map.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -29,15 +29,15 @@ pub(crate) struct FillFilter(pub usize);
 /// Memory that flushes reuse.
 pub(crate) struct MergeScratch {
     rewriter: Rewriter,
-    /// What to merge: page and place in the buffer of each entry, sorted.
+    /// The page and the index in the buffer of each entry to merge, sorted.
     order: Vec<(u32, u32)>,
 }
 
-/// A merge that was written and not published.
+/// A merge that was written but not published.
 struct MergedGroup {
     draft: DurableDraft,
     outcome: MergeOutcome,
-    /// Entries for which there was no space.
+    /// The entries for which there was no space.
     refused: Vec<Pair>,
     /// The partition's snapshot when the draft was synced.
     snapshot: Option<PageSnapshotRef>,
@@ -55,9 +55,9 @@ impl Layout for SlicetableGroups {
 
     fn policy(&self) -> WritePolicy {
         WritePolicy {
-            // A document is in all tables or in none, even where updates need not be durable.
+            // A document is in all tables or in none, even if updates need not be durable.
             logs_always: is_on(Barrier::DocumentsAreLogged),
-            // A merged buffer is on flash for good once the log says where.
+            // A merged buffer is permanently on flash once the log says where.
             logs_moves: true,
             forces_removals: true,
             forces_replayed: true,
@@ -69,7 +69,7 @@ impl Layout for SlicetableGroups {
         BucketBuffer::new(self.config.buffer_entries, self.config.bucket_ids_max)
     }
 
-    /// A full partition takes no other buffer, unless one that is being merged may show that it is not full.
+    /// Rejects another buffer for a full partition, unless a running merge may show that it is not full.
     fn reserve(core: &Inner, _index: usize, state: &State) -> Result<Space<()>> {
         let Some(limit) = core.layout.limit() else { return Ok(Space::Reserved(())) };
         let GroupLevel { entries, refused, .. } = state.level;
@@ -116,7 +116,7 @@ impl Layout for SlicetableGroups {
         FillFilter(partition): FillFilter,
         _scratch: &mut Option<MergeScratch>,
     ) -> Result<()> {
-        // A read that fails leaves the partition as it is: its lookups go on to read, and tell what fails.
+        // A failed read leaves the partition as it is: its lookups continue to read, and report the failure.
         let _ = core.fill_filter(partition);
         Ok(())
     }
@@ -129,7 +129,7 @@ impl Layout for SlicetableGroups {
 }
 
 impl SlicetableGroups {
-    /// The limit of a partition, if nothing is evicted.
+    /// Returns the limit of a partition, if nothing is evicted.
     fn limit(&self) -> Option<MergeLimit> {
         let limit = MergeLimit {
             entries_max: self.config.entries_max.into(),
@@ -177,7 +177,8 @@ impl Inner {
         Ok(MergedGroup { draft, outcome, refused, snapshot })
     }
 
-    /// Sorts the entries of a buffer by their pages; those of a page by age. The filter has their buckets afterwards.
+    /// Sorts the entries of a buffer by their pages, and those of a page by age. Afterwards the filter has their
+    /// buckets.
     fn order(&self, buffer: &BucketBuffer, order: &mut Vec<(u32, u32)>) {
         let layout = &self.layout;
         order.clear();
@@ -193,7 +194,7 @@ impl Inner {
         order.sort_unstable();
     }
 
-    /// Publishes durable slicetables as the partition's, at the moment in which the merged entries leave its buffers.
+    /// Installs durable slicetables as the partition's, at the moment at which the merged entries leave its buffers.
     fn settle(&self, index: usize, merged: MergedGroup) -> Result<()> {
         let MergedGroup { draft, outcome, refused, snapshot } = merged;
         let mut state = self.partitions[index].write();
@@ -201,7 +202,7 @@ impl Inner {
             && is_on(Barrier::DocumentsSyncTheirSnapshot)
         {
             // The move will name a snapshot that was written after the sync: no snapshot is begun while a buffer is
-            // being merged, but one that was begun before may end meanwhile, and what is refused needs it.
+            // being merged, but one that was begun before may end meanwhile, and the refused entries need it.
             self.volume.poison().guard(self.volume.device().sync())?;
         }
         // Its snapshot may have been written again since the merge began.
@@ -220,9 +221,9 @@ impl Inner {
         Ok(())
     }
 
-    /// Puts back what a merge of this buffer refused, unless RAM has a newer version of it. It keeps its place in the
-    /// log, and its snapshot, until the next snapshot has it. A replay then repeats all that came after it, in order,
-    /// and what is on flash of that stays as it is.
+    /// Puts back the entries that a merge of this buffer refused, unless RAM has a newer version of them. They keep
+    /// their place in the log, and their snapshot, until the next snapshot has them. A replay then repeats everything
+    /// that followed, in order, and what is already on flash stays as it is.
     fn leave_behind(&self, state: &mut State, frozen: &FrozenBuffer, refused: &[Pair]) {
         let mut kept = false;
         for &pair in refused {

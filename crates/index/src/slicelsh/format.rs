@@ -1,4 +1,4 @@
-//! The bytes of a SliceLSH except its slices: updates in the log, snapshots' entries and its configuration.
+//! The on-flash format of a SliceLSH except its slices: updates in the log, snapshots' entries and its configuration.
 //! docs/format.md draws all of them.
 
 use nandex_device::PageId;
@@ -13,7 +13,7 @@ use crate::Result;
 use crate::write::LogCodec;
 use crate::write::format::{LOG_PUT, LOG_REMOVE};
 
-/// Bytes of an update before its keys: what it does, and the id.
+/// The bytes of an update before its keys: its kind, and the id.
 const UPDATE_HEAD_BYTES: usize = 1 + 8;
 
 /// Bytes before the entries of a snapshot's page: their number, and six that are zero.
@@ -26,12 +26,12 @@ pub(super) const SNAPSHOT_PAGE_ENTRIES: usize =
 /// Set in the first byte of an entry that removes its pair; the other bits are the table.
 const SNAPSHOT_REMOVED: u8 = 0x80;
 
-/// Bytes of an update of a document with that many keys in the log.
+/// Returns the bytes in the log of an update of a document with `tables` keys.
 pub(super) const fn update_bytes(tables: u32) -> usize {
     UPDATE_HEAD_BYTES + 8 * tables as usize
 }
 
-/// An update of a document in the log: its id goes to the buckets of these keys, or leaves them.
+/// An update of a document in the log: its id is added to the buckets of these keys, or removed from them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct DocumentUpdate<'k> {
     pub id: u64,
@@ -41,7 +41,7 @@ pub(crate) struct DocumentUpdate<'k> {
 }
 
 impl<'k> DocumentUpdate<'k> {
-    /// Writes an update; `out` is scratch memory, and has its bytes alone afterwards.
+    /// Encodes an update into `out`, whose earlier contents are discarded.
     pub(super) fn encode(out: &mut Vec<u8>, id: u64, keys: &[u64], removes: bool) {
         out.clear();
         out.push(if removes { LOG_REMOVE } else { LOG_PUT });
@@ -49,7 +49,7 @@ impl<'k> DocumentUpdate<'k> {
         keys.iter().for_each(|key| out.extend_from_slice(&key.to_le_bytes()));
     }
 
-    /// Reads an update of a document with that many keys; `None` for bytes that are none.
+    /// Reads an update of a document with `tables` keys; `None` for invalid bytes.
     pub(crate) fn decode(bytes: &'k [u8], tables: u32) -> Option<Self> {
         if bytes.len() != update_bytes(tables) {
             return None;
@@ -70,7 +70,7 @@ impl<'k> DocumentUpdate<'k> {
     }
 }
 
-/// Reads updates of documents, and takes them apart into those of partitions.
+/// Reads updates of documents, and splits them into those of partitions.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct DocumentCodec {
     pub(super) placing: BucketPlacing,
@@ -84,7 +84,7 @@ impl DocumentCodec {
 }
 
 impl LogCodec<BucketBuffer> for DocumentCodec {
-    /// For a document's updates: all of them together are one entry.
+    /// The bytes of a document's updates, which together are one entry.
     fn logged_bytes(&self, updates: &[PairUpdate]) -> u64 {
         let documents = updates.len().div_ceil(self.placing.tables as usize);
         (documents * update_bytes(self.placing.tables)) as u64
@@ -100,7 +100,7 @@ impl LogCodec<BucketBuffer> for DocumentCodec {
         unreachable!("a document's updates are logged together, not those of one partition")
     }
 
-    /// The update of its first table.
+    /// Returns the update of its first table.
     fn decode(&self, bytes: &[u8]) -> Option<(usize, PairUpdate)> {
         let document = DocumentUpdate::decode(bytes, self.placing.tables)?;
         Some(self.update_of(document.pairs().next()?, document.removes))
@@ -121,7 +121,7 @@ impl LogCodec<BucketBuffer> for DocumentCodec {
     }
 }
 
-/// Puts an entry at a place of a snapshot's page, which has all before it.
+/// Stores an entry at an index of a snapshot's page, which has all entries before it.
 pub(super) fn put_snapshot_entry(body: &mut [u8], at: usize, (pair, removed): (Pair, bool)) {
     let start = SNAPSHOT_HEAD_BYTES + at * SNAPSHOT_ENTRY_BYTES;
     body[start] = if removed { pair.table | SNAPSHOT_REMOVED } else { pair.table };
@@ -130,7 +130,7 @@ pub(super) fn put_snapshot_entry(body: &mut [u8], at: usize, (pair, removed): (P
     put_u16(body, 0, u16::try_from(at + 1).expect("a page has fewer than 239 entries"));
 }
 
-/// Reads the entries of a snapshot's page; `None` if it has more than it can hold, or one of no table.
+/// Reads the entries of a snapshot's page; `None` if it has more than it can hold, or one of an invalid table.
 pub(crate) fn snapshot_entries(body: &[u8], tables: u32) -> Option<Vec<(Pair, bool)>> {
     let count = usize::from(get_u16(body, 0));
     if count > SNAPSHOT_PAGE_ENTRIES {
@@ -145,7 +145,7 @@ pub(crate) fn snapshot_entries(body: &[u8], tables: u32) -> Option<Vec<(Pair, bo
     (0..count).map(entry).collect()
 }
 
-/// Reads a configuration, and nothing after it, from bytes that may be anything.
+/// Decodes a configuration, and nothing after it, from untrusted bytes.
 ///
 /// # Errors
 /// Corruption, reported by the reader; a configuration that cannot work.

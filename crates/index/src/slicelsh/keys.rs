@@ -1,4 +1,4 @@
-//! Where a bucket belongs: the hash of its key says the partition, the slice and the place in a buffer.
+//! The placement of buckets: the hash of a key determines the partition, the slice and the place in a buffer.
 
 use nandex_store::hash::{KeyHash, KeyHasher};
 
@@ -10,7 +10,7 @@ pub(crate) struct Pair {
     pub id: u64,
 }
 
-/// What decides where buckets are.
+/// The parameters that determine the placement of buckets.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct BucketPlacing {
     pub hasher: KeyHasher,
@@ -33,7 +33,7 @@ impl BucketPlacing {
         (hash.place >> 1 >> (63 - self.partitions.trailing_zeros())) as usize
     }
 
-    /// The slice of a bucket in its table. Taken from bits that neither the partition nor the buffer uses.
+    /// Returns the slice of a bucket in its table, from bits that neither the partition nor the buffer uses.
     #[inline]
     pub(super) const fn slice_of(&self, hash: KeyHash) -> u32 {
         (((hash.filter >> 32) * self.slices as u64) >> 32) as u32

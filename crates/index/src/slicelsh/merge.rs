@@ -1,9 +1,9 @@
-//! The merge: new entries into the slices of all tables of a partition, page after page.
+//! The merge: applies new entries to the slices of all tables of a partition, page after page.
 //!
-//! A slice holds all entries of its buckets, so the merge sees them all. What is removed goes first: so a bucket that
+//! A slice holds all entries of its buckets, so the merge sees them all. Removals are applied first, so a bucket that
 //! never had more ids than it may keep loses none, in whatever order its ids came and went. Then new entries are added
-//! at the young end. A bucket that has as many ids as it may keep drops what comes; a page that is full evicts its
-//! oldest entries, or, if nothing may be evicted, refuses what comes, which stays in RAM.
+//! at the young end. A bucket that has its maximum number of ids drops new ones; a full page evicts its oldest entries,
+//! or, if nothing may be evicted, refuses new ones, which stay in RAM.
 
 use std::iter::Peekable;
 
@@ -14,7 +14,7 @@ use nandex_store::slice::SliceLayout;
 use super::keys::Pair;
 use super::placement::Placement;
 
-/// An entry to be merged, and its page in the block.
+/// An entry to merge, and its page in the block.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct IncomingPair {
     pub page: u64,
@@ -33,11 +33,11 @@ pub(super) struct MergeOutcome {
     pub dropped: u64,
 }
 
-/// What decides about entries for which there is no space.
+/// The rules for entries for which there is no space.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Rules {
     pub bucket_ids_max: usize,
-    /// May full slices evict entries?
+    /// Whether full slices may evict entries.
     pub evicts: bool,
 }
 
@@ -48,7 +48,7 @@ pub(super) struct PairMerge<I: Iterator<Item = IncomingPair>> {
     rules: Rules,
     /// The entries for pages that are not merged yet, by page; those of a page by age.
     incoming: Peekable<I>,
-    /// Those of the current page.
+    /// The entries of the current page.
     current: Vec<IncomingPair>,
     outcome: MergeOutcome,
     refused: Vec<Pair>,
@@ -74,7 +74,7 @@ impl<I: Iterator<Item = IncomingPair>> PairMerge<I> {
         }
     }
 
-    /// Merges into a page of the block; pages come in rising order, from the first.
+    /// Merges into a page of the block; pages come in ascending order, from the first.
     ///
     /// # Errors
     /// A page that claims more than it can hold.
@@ -104,7 +104,7 @@ impl<I: Iterator<Item = IncomingPair>> PairMerge<I> {
         Ok(())
     }
 
-    /// The result of the merge, and the entries that were refused.
+    /// Returns the result of the merge, and the entries that were refused.
     ///
     /// # Panics
     /// If pages with new entries were skipped.
@@ -118,7 +118,7 @@ impl<I: Iterator<Item = IncomingPair>> PairMerge<I> {
         self.layout.count(body).expect("it was looked at")
     }
 
-    /// The place of a pair among those of its bucket, which `found` has afterwards.
+    /// Returns the index of a pair among those of its bucket, and leaves these in `found`.
     fn find(&mut self, pair: Pair, body: &[u8]) -> Option<usize> {
         let count = self.count(body);
         self.layout.find_all(body, count, &pair.key.to_le_bytes(), &mut self.found);
@@ -126,7 +126,7 @@ impl<I: Iterator<Item = IncomingPair>> PairMerge<I> {
         self.found.iter().find(is_it).copied()
     }
 
-    /// Removes what is removed.
+    /// Applies the removals.
     fn remove(&mut self, current: &[IncomingPair], body: &mut [u8]) {
         let mut gaps = Vec::new();
         for IncomingPair { pair, .. } in current.iter().filter(|it| it.removes) {
@@ -136,7 +136,7 @@ impl<I: Iterator<Item = IncomingPair>> PairMerge<I> {
         self.layout.remove(body, &gaps);
     }
 
-    /// Adds an entry, unless it is there.
+    /// Adds an entry, unless it is present.
     fn add(&mut self, pair: Pair, body: &mut [u8]) {
         if self.find(pair, body).is_some() {
             return;
@@ -166,7 +166,8 @@ mod tests {
     use super::*;
     use crate::slicelsh::Config;
 
-    /// The slicetables of a partition in plain memory, merged into again and again. A bucket's slice is its key's rest.
+    /// The slicetables of a partition in plain memory, merged into repeatedly. A bucket's slice is its key modulo the
+    /// slices.
     struct Block {
         placement: Placement,
         rules: Rules,
@@ -197,7 +198,7 @@ mod tests {
             merge.finish()
         }
 
-        /// The ids of each bucket, the oldest first.
+        /// Returns the ids of each bucket, oldest first.
         fn read(&self) -> BTreeMap<(u8, u64), Vec<u64>> {
             let layout = Config::slice_layout();
             let mut found: BTreeMap<_, Vec<u64>> = BTreeMap::new();
@@ -253,7 +254,7 @@ mod tests {
     fn removals_come_first_so_a_bucket_that_was_never_too_full_loses_nothing() {
         let mut block = Block::new((1, 1), KEEPS);
         block.merge(&[(0, 3, 1, false), (0, 3, 2, false), (0, 3, 3, false)]);
-        // 4 came only after 1 had gone, but an older update of 4 is where it stands in the buffer.
+        // 4 came only after 1 was removed, but an older update of 4 keeps its position in the buffer.
         let (outcome, _) = block.merge(&[(0, 3, 4, false), (0, 3, 1, true), (0, 3, 2, false)]);
         assert_eq!((outcome.dropped, block.read()[&(0, 3)].clone()), (0, vec![2, 3, 4]));
     }

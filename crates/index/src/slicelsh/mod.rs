@@ -1,12 +1,11 @@
-//! SliceLSH: an index of documents that may be alike, on flash: L hash tables from bucket keys to ids (ANCS'14,
-//! section 6).
+//! SliceLSH: an index of similar documents on flash: L hash tables from bucket keys to ids (ANCS'14, section 6).
 //!
-//! A family of hashes gives each document a bucket key in each of L tables, so that documents that are alike share
-//! some bucket with a high probability. An insert puts the document's id into its L buckets; a lookup returns the ids
-//! of the L buckets of a document. Each table is a SliceHash whose slots have many values: buckets are spread over
-//! partitions by the hash of their key, a partition has one RAM buffer for all tables, and on flash a slicetable of
-//! each table. A slice is a page that has all entries of its buckets, whichever buffer they came with. So a lookup
-//! reads one page of each table, all L of them at once.
+//! A family of hashes gives each document a bucket key in each of L tables, so that similar documents share some bucket
+//! with a high probability. An insert adds the document's id to its L buckets; a lookup returns the ids of the L
+//! buckets of a document. Each table is a SliceHash whose slots have several values: buckets are spread over partitions
+//! by the hash of their key, a partition has one RAM buffer for all tables, and on flash a slicetable of each table. A
+//! slice is a page that has all entries of its buckets, whichever buffer they came with. So a lookup reads one page of
+//! each table, all L of them at once.
 //!
 //! ```text
 //!              partition 0                              partition 1          ...
@@ -21,32 +20,33 @@
 //!           +-----------------------+    each       +------------------+
 //! ```
 //!
-//! Where the channels of the device are known, each table's slices are on channels of its own
+//! If the channels of the device are known, each table's slices are on their own channels
 //! ([`Placement`](placement::Placement)), so the L reads of a lookup never wait for one another. Otherwise tables are
-//! striped, and figures say so.
+//! striped, and the statistics say so.
 //!
 //! Rules
 //! - A bucket keeps its [`bucket_ids_max`](Config::bucket_ids_max) oldest ids: thousands of equal documents share
 //!   buckets, and the first of them find all others. A later id is dropped, and counted, when a merge finds the bucket
-//!   full, or at once if the buffer alone has that many. An id that was dropped does not come back when others are
-//!   removed.
-//! - A full slice evicts its oldest entries, or a full partition refuses, as its [`WhenFull`](crate::WhenFull) says.
-//! - A removal is an entry too, and ends at the merge, with what it removes.
+//!   full, or at once if the buffer alone is enough to fill it. An id that was dropped does not come back when others
+//!   are removed.
+//! - A full slice evicts its oldest entries, or a full partition rejects updates, according to its
+//!   [`WhenFull`](crate::WhenFull).
+//! - A removal is an entry too. It ends at the merge, together with the entry that it removes.
 //!
-//! Where this differs from the paper: a slice keeps its entries by age and without those that were removed, buckets are
+//! Differences from the paper: a slice keeps its entries by age and without those that were removed, buckets are
 //! bounded, a group of slicetables is rewritten to a spare place, and one entry of the log has a document's L updates.
 //!
 //! Invariants
-//! 1. What a partition says of an id in a bucket is in the newest of its buffers that has the pair, else in its slice,
+//! 1. The state of an id in a bucket is in the newest of its partition's buffers that has the pair, else in its slice,
 //!    once.
 //! 2. An insert or removal is one entry in the log, and is in the buffers of its partitions as soon as it is there. So
 //!    after a crash it is in all of its buckets or in none.
-//! 3. A group of slicetables is durable before the map names it, and the map names it in the moment in which the merged
+//! 3. A group of slicetables is durable before the map names it, and the map names it at the moment at which the merged
 //!    buffer leaves RAM.
 //! 4. A place on flash is written only when nothing durable refers to it any more (`shadow`).
-//! 5. Everything that the write path's invariants say of partitions. Applying an update twice changes nothing.
+//! 5. Everything that the invariants of the write path say about partitions. Applying an update twice changes nothing.
 //!
-//! With k for the buffers that a group of slicetables holds:
+//! With k the number of buffers that a group of slicetables holds:
 //!
 //! | operation | flash reads | flash writes | RAM |
 //! |---|---|---|---|
@@ -117,7 +117,7 @@ pub type SliceLsh = Handle<SlicetableGroups>;
 pub(crate) struct GroupLevel {
     /// Entries in its slicetables.
     entries: u64,
-    /// Entries that the last merge left in RAM, if nothing is evicted.
+    /// The entries that the last merge left in RAM, if nothing is evicted.
     refused: u64,
 }
 
@@ -174,7 +174,7 @@ impl Neighbors for SliceLsh {
 }
 
 impl Inner {
-    /// Refuses keys that are not that many rows, one for each document.
+    /// Fails unless the keys are one row for each of the `documents`.
     fn check_keys(&self, documents: usize, keys: &[u64]) -> Result<()> {
         let tables = self.layout.config.tables;
         if documents.checked_mul(tables as usize) == Some(keys.len()) {

@@ -1,9 +1,9 @@
-//! What a SliceLSH costs, and how to size one.
+//! The costs of a SliceLSH, and how to size one.
 //!
 //! N entries are on flash, L for each document, in slices that are filled to three quarters: buckets are spread by a
-//! hash, so that slices do not fill alike. RAM is the buffers, 25 bytes an entry. A partition's group of slicetables
-//! holds k buffers, and each merge reads and writes all of it: so an entry costs N / k entries of RAM, and k times its
-//! bytes of writes. The paper's figures are 256 MiB of RAM for each table and 8 GiB of flash: k = 32 (section 7.5).
+//! hash, so slices do not fill evenly. RAM is the buffers, 25 bytes an entry. A partition's group of slicetables holds
+//! k buffers, and each merge reads and writes all of it: so the buffers have N / k entries, and each entry is written k
+//! times. The paper's figures are 256 MiB of RAM for each table and 8 GiB of flash: k = 32 (section 7.5).
 
 use super::Config;
 use super::buffer::BucketBuffer;
@@ -15,24 +15,25 @@ use crate::{Error, Policy, Result};
 /// Entries of a slice of 253, on average, when an index is full.
 const SLICE_MEAN: u64 = 190;
 
-/// Buffers that a group of slicetables holds, where no RAM is given: about 10 bytes of RAM for a document of 10 tables.
+/// The buffers that a group of slicetables holds, if no RAM is given: about 10 bytes of RAM for a document of 10
+/// tables.
 const INCARNATIONS: u64 = 24;
 
-/// The most that are advised: a document would be written too often.
+/// The most that are advised: with more a document would be written too often.
 const INCARNATIONS_MAX: u64 = 64;
 
 /// The largest group of slicetables that is advised, in pages: a merge of 2 MiB. With more partitions the spare buffer
 /// is a smaller share of the RAM.
 const BLOCK_PAGES_MAX: u64 = 512;
 
-/// The most that works, where there are 65,536 partitions.
+/// The most pages that work, with 65,536 partitions.
 const BLOCK_PAGES_LIMIT: u64 = (1 << 32) / 256;
 
 /// RAM of log, queues and maps of a partition, in bytes, approximately.
 const PARTITION_BYTES: u64 = 1536;
 const OTHER_BYTES: u64 = 1 << 20;
 
-/// An index of which all but the buffers is known.
+/// An index whose parameters are known except for the buffers.
 struct Sizes {
     tables: u32,
     partitions: u32,
@@ -42,7 +43,7 @@ struct Sizes {
 }
 
 impl Sizes {
-    /// As few partitions as have slicetables of at most 2 MiB.
+    /// Chooses as few partitions as have slicetables of at most 2 MiB.
     fn of(asked: &NeighborsRequirements) -> Result<Self> {
         let entries = asked.documents * u64::from(asked.tables);
         for bits in 0..=16 {
@@ -91,8 +92,8 @@ impl Sizes {
 }
 
 impl Config {
-    /// The configuration for requirements: as few buffers in a group of slicetables as the RAM allows, or 24 if none is
-    /// given. It stripes the tables; see [`placed_on`](Self::placed_on).
+    /// Returns the configuration for requirements: as few buffers in a group of slicetables as the RAM allows, or 24 if
+    /// no RAM is given. It stripes the tables; see [`placed_on`](Self::placed_on).
     ///
     /// # Errors
     /// RAM that is too little, with the least that is enough; a policy other than FIFO and reject; numbers out of
@@ -116,7 +117,7 @@ impl Config {
                 let empty = sizes.config(asked, sizes.buffer_entries(0));
                 let others = empty.ram_bytes() - empty.buffer_bytes();
                 let buffers = u64::from(sizes.partitions) + u64::from(sizes.spare_buffers());
-                // A merge has the order of a buffer too.
+                // A merge also has the order of a buffer.
                 let entry = buffers * BucketBuffer::bytes_of(1) + 8;
                 ram_bytes.saturating_sub(others) / entry
             }
@@ -129,20 +130,21 @@ impl Config {
         Ok(config)
     }
 
-    /// RAM that an index takes with one flush thread, in bytes: buffers, a merge, maps and its share of the log.
+    /// Returns the RAM that an index takes with one flush thread, in bytes: buffers, a merge, maps and its share of the
+    /// log.
     #[must_use]
     pub fn ram_bytes(&self) -> u64 {
         let merge = merge_bytes(self, crate::options::IO_CHUNK_PAGES);
         self.buffer_bytes() + merge + u64::from(self.partitions) * PARTITION_BYTES + OTHER_BYTES
     }
 
-    /// Documents that it holds, each with buckets of its own.
+    /// Returns the number of documents that it holds if none of them share buckets.
     #[must_use]
     pub fn documents_capacity(&self) -> u64 {
         u64::from(self.partitions) * u64::from(self.entries_max) / u64::from(self.tables)
     }
 
-    /// The device operations of a document, once slicetables are full.
+    /// Returns the device operations of a document, once slicetables are full.
     pub(super) fn document_costs(&self) -> OperationCosts {
         let merge_bytes = (u64::from(self.block_pages()) * PAGE_BYTES) as f64;
         let share = f64::from(self.tables) / f64::from(self.buffer_entries);

@@ -1,8 +1,8 @@
-//! The places of slices in a group of slicetables: which page of a block is which slice of which table.
+//! The placement of slices in a group of slicetables: the mapping from pages of a block to slices of tables.
 //!
-//! A block holds the slicetables of all tables of one partition. Striped, they follow one another. Where the channels
-//! of the device are known, each table's chunks are on channels of its own (ANCS'14, section 6), so that the reads of
-//! a lookup, one for each table, never wait for each other. A round has a chunk for each channel:
+//! A block holds the slicetables of all tables of one partition. Striped, they follow one another. If the channels of
+//! the device are known, each table's chunks are on their own channels (ANCS'14, section 6), so that the reads of a
+//! lookup, one for each table, never wait for each other. A round has a chunk for each channel:
 //!
 //! ```text
 //!   striped:                | table 0 | table 1 | table 2 |
@@ -13,8 +13,8 @@
 //! ```
 //!
 //! With at least twice as many channels as tables a table has two or more, and its chunks alternate between them. With
-//! more tables than channels, tables take turns: table i is on channel i mod channels. Places that no table has are
-//! empty pages; [`Placement::unused_share`] says how many.
+//! more tables than channels, tables take turns: table i is on channel i mod channels. Places that no table uses are
+//! empty pages; [`Placement::unused_share`] returns their share.
 
 /// The layout of the slices of all tables in a block.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -30,8 +30,8 @@ pub struct Placement {
 }
 
 impl Placement {
-    /// Tables of that many slices on that many channels, in chunks of these pages. One channel means that nothing is
-    /// known of them: tables are striped.
+    /// Creates the placement of tables with `slices` slices on `channels` channels, in chunks of `chunk_pages` pages.
+    /// One channel means that the device's channels are unknown: tables are striped.
     ///
     /// # Panics
     /// If any of them is 0.
@@ -44,7 +44,7 @@ impl Placement {
         Self { tables, slices, chunk_pages, channels, width, layers }
     }
 
-    /// Are the tables striped, because no channels are known?
+    /// Returns whether the tables are striped, because the channels are unknown.
     #[must_use]
     pub const fn is_striped(&self) -> bool {
         self.channels == 1
@@ -60,7 +60,7 @@ impl Placement {
         rounds * self.channels * self.chunk_pages
     }
 
-    /// The share of a block's pages that no table has.
+    /// The share of a block's pages that no table uses.
     #[must_use]
     pub fn unused_share(&self) -> f64 {
         1.0 - (self.tables * self.slices) as f64 / self.block_pages() as f64
@@ -80,7 +80,7 @@ impl Placement {
         (round * self.channels + channel) * self.chunk_pages + offset
     }
 
-    /// The table and the slice of a page; `None` for a page that no table has.
+    /// Returns the table and the slice of a page; `None` for a page that no table uses.
     #[must_use]
     pub fn slice_of(&self, page: u64) -> Option<(u8, u32)> {
         let (table, slice) = if self.is_striped() {

@@ -1,8 +1,8 @@
-//! Lookups: a page of each table whose partition has slicetables, all at once; then what the buffers add.
+//! Lookups: a page of each table whose partition has slicetables, all at once, combined with the buffers.
 //!
-//! A read holds no lock. What it has found still stands, under the lock, if no buffer of the partition has left for
-//! flash since before it began: an update that came meanwhile is in one of them. Otherwise the row is looked up again.
-//! The buffers are applied to what flash has said as merges would apply them, so a merge changes no answer.
+//! A read holds no lock. Its result is still valid, under the lock, if no buffer of the partition has left for flash
+//! since before it began: a later update is in one of them. Otherwise the row is looked up again. The buffers are
+//! applied to the result from flash as merges would apply them, so a merge changes no answer.
 
 use std::ops::Deref;
 
@@ -17,10 +17,10 @@ use super::buffer::BucketBuffer;
 use super::{Inner, State};
 use crate::{Error, Result};
 
-/// Rows that are asked about between two looks at the reads that have ended.
+/// The number of rows that are searched between two checks for completed reads.
 const GROUP: usize = 16;
 
-/// Where the bucket of a row in one table is.
+/// The location of a row's bucket in one table.
 #[derive(Clone, Copy, Debug)]
 struct BucketPlace {
     key: u64,
@@ -28,18 +28,18 @@ struct BucketPlace {
     partition: usize,
     /// The partition's slicetables, if it has any.
     block: Option<Block>,
-    /// Buffers that had left the partition before it was looked up.
+    /// The number of buffers that had left the partition before it was looked up.
     buffers_left: u64,
 }
 
-/// What flash says of the buckets of a row.
+/// The ids on flash in the buckets of a row.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Flash {
-    /// One for each table.
+    /// The place of the bucket in each table.
     places: Vec<BucketPlace>,
-    /// Ids with their tables; those of a table are together, the oldest first.
+    /// Ids with their tables; those of a table are together, oldest first.
     ids: Vec<(u8, u64)>,
-    /// Was a page replaced while it was read?
+    /// Whether a page was replaced while it was read.
     is_stale: bool,
     pub(super) reads: usize,
 }
@@ -48,7 +48,7 @@ pub(super) struct Flash {
 #[derive(Debug)]
 pub(crate) struct BucketProbe {
     flash: Flash,
-    /// The tables to be read.
+    /// The tables to read.
     tables: Vec<u8>,
     found: Vec<usize>,
 }
@@ -112,7 +112,7 @@ impl BucketLookup<'_> {
         (layout.placement.page(table, layout.placing.slice_of(place.hash)), block)
     }
 
-    /// What has to be read for a row.
+    /// Returns the reads that a row needs, if any.
     pub(super) fn ask(&self, row: &[u64]) -> Result<LookupStep<BucketProbe, Flash>> {
         let core = self.0;
         let place = |key: &u64| {
@@ -139,31 +139,31 @@ impl BucketLookup<'_> {
 }
 
 impl Flash {
-    /// The same, after that many reads.
+    /// Returns the same after this number of reads.
     pub(super) fn with_reads(self, reads: usize) -> Self {
         Self { reads, ..self }
     }
 
-    /// The row that was looked up.
+    /// Returns the row that was looked up.
     pub(super) fn row(&self) -> Vec<u64> {
         self.places.iter().map(|place| place.key).collect()
     }
 
-    /// The ids of a table, the oldest first.
+    /// Returns the ids of a table, oldest first.
     fn ids_of(&self, table: u8) -> impl Iterator<Item = u64> + '_ {
         self.ids.iter().filter(move |(of, _)| *of == table).map(|(_, id)| *id)
     }
 }
 
 impl Inner {
-    /// What flash says of each of these rows. The reads overlap.
+    /// Returns the ids on flash for each of these rows. The reads overlap.
     pub(super) fn look_up(&self, rows: &[&[u64]]) -> Result<Vec<Flash>> {
         let mut found = vec![Flash::default(); rows.len()];
         self.look_up_each(rows, |index, flash| found[index] = flash)?;
         Ok(found)
     }
 
-    /// Passes what flash says of each of these rows, by its number, while others are read.
+    /// Passes on the ids on flash for each of these rows, by its number, while others are read.
     fn look_up_each(&self, rows: &[&[u64]], mut take: impl FnMut(usize, Flash)) -> Result<()> {
         let lookup = BucketLookup(self);
         let ask = |row: &&[u64], (): &()| lookup.ask(row);
@@ -176,7 +176,7 @@ impl Inner {
         )
     }
 
-    /// The candidates of each row.
+    /// Returns the candidates of each row.
     pub(super) fn candidates_of(&self, keys: &[u64]) -> Result<Vec<Vec<u64>>> {
         let tables = self.layout.config.tables as usize;
         self.check_keys(keys.len().div_ceil(tables), keys)?;
@@ -191,7 +191,7 @@ impl Inner {
         .collect()
     }
 
-    /// The candidates of a row, of which flash has said this; `None` if it has to be looked up again.
+    /// Returns the candidates of a row, given its ids on flash; `None` if it must be looked up again.
     pub(super) fn candidates_now(&self, flash: &Flash) -> Result<Option<Vec<u64>>> {
         let state = |partition: usize| self.partitions[partition].read();
         let candidates = self.merge_candidates(flash, state)?;
@@ -199,7 +199,7 @@ impl Inner {
         Ok(candidates)
     }
 
-    /// The candidates of a row, of which flash has said this.
+    /// Returns the candidates of a row, given its ids on flash, after looking it up again if necessary.
     fn candidates_since(&self, row: &[u64], mut flash: Flash) -> Result<Vec<u64>> {
         loop {
             if let Some(candidates) = self.candidates_now(&flash)? {
@@ -209,8 +209,8 @@ impl Inner {
         }
     }
 
-    /// The candidates of a row, ascending: what flash has said, and what the buffers of its partitions say now. `None`
-    /// if a buffer has left for flash since, and the row has to be looked up again.
+    /// Returns the candidates of a row, ascending, from its ids on flash and the current buffers of its partitions.
+    /// `None` if a buffer has left for flash since, and the row must be looked up again.
     pub(super) fn merge_candidates<S: Deref<Target = State>>(
         &self,
         flash: &Flash,
@@ -236,7 +236,7 @@ impl Inner {
         Ok(Some(candidates))
     }
 
-    /// Applies what a buffer has for a bucket to its ids, which are those from `first` on: as a merge would.
+    /// Applies a buffer's entries for a bucket to its ids, which are those from `first` on, as a merge would.
     fn apply_buffer(
         &self,
         buffer: &BucketBuffer,

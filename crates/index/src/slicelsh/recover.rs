@@ -1,4 +1,4 @@
-//! From flash back to memory: the map of the checkpoint, the moves in the log, then the write path's state.
+//! Recovery of the map from the checkpoint and the moves in the log; the write path restores its own state.
 
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
@@ -26,7 +26,7 @@ use crate::write::{
 };
 use crate::{OpenOptions, Result};
 
-/// Refuses an index whose buffers the volume's log cannot cover.
+/// Fails for an index whose buffers the volume's log cannot cover.
 pub(super) fn check_log(volume: &Volume, config: &Config) -> Result<()> {
     let logged = config.logged_bytes();
     write::check_log_covers(
@@ -37,7 +37,7 @@ pub(super) fn check_log(volume: &Volume, config: &Config) -> Result<()> {
     )
 }
 
-/// What decides where the buckets of an index are.
+/// Returns the placement of the buckets of an index.
 pub(super) const fn placing(config: &Config, hasher: KeyHasher) -> BucketPlacing {
     let Config { tables, partitions, slices, .. } = *config;
     BucketPlacing { hasher, tables, partitions, slices }
@@ -97,19 +97,19 @@ fn opening(
     })
 }
 
-/// Where the map of an index comes from.
+/// The source of the map of an index.
 pub(super) struct MapSource<'s> {
     pub id: StructureId,
     /// The first page of the index.
     pub place: PageId,
-    /// The volume's epoch, which no session before had.
+    /// The volume's epoch, which is unique to this session.
     pub epoch: u64,
     /// The state that the reader reads; empty for an index just created.
     pub state: &'s [u8],
 }
 
 impl MapSource<'_> {
-    /// The map of the checkpoint.
+    /// Returns the map of the checkpoint.
     ///
     /// # Errors
     /// Bytes that contradict the configuration.

@@ -1,9 +1,9 @@
-//! The filter on flash: an index that is closed saves it, and its next opening need not read the slicetables.
+//! The filter on flash: closing an index saves its filter, so that the next opening need not read the slicetables.
 //!
-//! It has an extent of its own, which the catalog names after that of the slicetables, and some pages there for each
-//! partition. Closing writes those of partitions that have changed, in place. The generation of a page is that of the
-//! slicetables whose buckets it has. So after another merge, or a crash in the middle of writing, it does not prove
-//! itself, and lookups of its partition read until the filter is made again.
+//! It has its own extent, which the catalog names after that of the slicetables, with several pages for each partition.
+//! Closing writes the pages of partitions that have changed, in place. The generation of a page is that of the
+//! slicetables whose buckets it has. So after another merge, or a crash in the middle of writing, it is invalid, and
+//! lookups of its partition read until the filter is rebuilt.
 
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::{Mutex, MutexGuard};
@@ -20,16 +20,16 @@ use super::Inner;
 use super::filter::{BucketFilter, FilterLine, LINE_BYTES};
 use crate::{Error, Result};
 
-/// Bytes of a page before its lines: how many the partition has, and zeros.
+/// The bytes of a page before its lines: the number of lines of the partition, and zeros.
 const HEAD_BYTES: usize = 32;
 
 /// Lines of a page.
 pub(super) const PAGE_LINES: usize = (PAGE_BODY_BYTES - HEAD_BYTES) / LINE_BYTES;
 
-/// Pages that are read at a time, if a partition has no more.
+/// The pages that are read at a time, if a partition has no more.
 const CHUNK_PAGES: usize = 512;
 
-/// Where the filter of an index is saved.
+/// The location of the saved filter of an index.
 #[derive(Debug)]
 pub(super) struct SavedFilter {
     /// The extent of the slicetables.
@@ -38,7 +38,7 @@ pub(super) struct SavedFilter {
 }
 
 impl SavedFilter {
-    /// That of an index with these extents.
+    /// Returns the location for an index with these extents.
     pub(super) fn new(extents: &[Extent]) -> Self {
         let slicetables = *extents.first().expect("an index that is opened has one");
         Self { slicetables, extent: Mutex::new(extents.get(1).copied()) }
@@ -54,7 +54,7 @@ impl SavedFilter {
     }
 }
 
-/// Pages of a partition that has that many lines.
+/// Returns the pages of a partition that has `lines` lines.
 pub(super) const fn pages_of(lines: usize) -> usize {
     lines.div_ceil(PAGE_LINES)
 }
@@ -78,7 +78,7 @@ impl SavedLines {
         PageLabel { kind, structure, generation: self.block.generation, page }
     }
 
-    /// The sealed pages of these lines.
+    /// Encodes these lines as sealed pages.
     pub(super) fn encode(&self, lines: &[FilterLine]) -> PageBuf {
         let mut buf = PageBuf::zeroed(self.pages);
         for (index, chunk) in lines.chunks(PAGE_LINES).enumerate() {
@@ -94,7 +94,7 @@ impl SavedLines {
         buf
     }
 
-    /// Reads these lines; false, with some of them read, if a page does not prove to have them.
+    /// Reads these lines; returns false, with some of them read, if a page is invalid.
     pub(super) fn decode(&self, lines: &[FilterLine], bytes: &[u8]) -> bool {
         let pages = bytes.chunks_exact(PAGE_BYTES).zip(lines.chunks(PAGE_LINES));
         pages.enumerate().all(|(index, (bytes, chunk))| {
@@ -108,8 +108,7 @@ impl SavedLines {
         })
     }
 
-    /// Reads the lines of one partition, of which flash alone says how many there are; none that do not prove
-    /// themselves.
+    /// Reads the lines of one partition, whose number only flash knows; returns none that are invalid.
     pub(super) fn read(
         device: &dyn Device,
         (structure, extent): (StructureId, Extent),
@@ -142,7 +141,7 @@ impl Inner {
         Some(SavedLines { structure: self.id, extent, pages, partition, block })
     }
 
-    /// Takes over the lines of partitions that flash has. Lookups of the others go on to read.
+    /// Loads the lines of partitions that are saved. Lookups of the others continue to read.
     pub(super) fn load_filter(&self) -> Result<()> {
         let Some(filter) = &self.layout.filter else { return Ok(()) };
         let extent = *self.layout.saved_filter.lock();
@@ -170,8 +169,7 @@ impl Inner {
         Ok(())
     }
 
-    /// Saves the lines of partitions that are whole, where flash does not have them. A device without space for them
-    /// gets none.
+    /// Saves the lines of partitions that are whole and not yet saved. Does nothing on a device without space for them.
     pub(super) fn save_filter(&self) -> Result<()> {
         let Some(filter) = &self.layout.filter else { return Ok(()) };
         let is_unsaved = |partition: &usize| {
@@ -197,7 +195,7 @@ impl Inner {
         Ok(())
     }
 
-    /// The extent of the filter, which the catalog names. What it had before is given back.
+    /// Returns the extent of the filter, which the catalog names, after freeing an earlier one.
     fn filter_extent(&self, filter: &BucketFilter) -> Result<Option<Extent>> {
         let own = *self.layout.saved_filter.lock();
         if let Some(extent) = own.filter(|extent| extent.pages == filter.pages()) {
@@ -237,7 +235,7 @@ mod tests {
         [document, document + 1_000_000, document + 2_000_000]
     }
 
-    /// An index with that many documents, and its volume.
+    /// An index with a number of documents, and its volume.
     struct Opened {
         device: MemoryDevice,
         volume: Volume,
@@ -245,7 +243,7 @@ mod tests {
     }
 
     impl Opened {
-        /// One that was closed with its filter once, of 2,000 documents.
+        /// Returns an index of 2,000 documents that was closed once with its filter.
         fn again() -> Self {
             let device = MemoryDevice::new();
             let volume = Volume::create(Arc::new(device.clone()), VolumeOptions::tiny()).unwrap();
@@ -267,7 +265,7 @@ mod tests {
             Self { device, volume, index }
         }
 
-        /// What an opening finds after a power cut.
+        /// Returns the index as opened after a power cut.
         fn crash(self) -> Self {
             let device = MemoryDevice::from_image(self.device.image());
             std::mem::forget((self.index, self.volume));
@@ -338,7 +336,7 @@ mod tests {
         let absent: Vec<_> = (5000..6000).flat_map(row).collect();
         assert!(opened.index.candidates_many(&absent).unwrap().iter().all(Vec::is_empty));
         let reads = opened.index.stats().lookup_reads;
-        // Of 3,000 buckets one in a hundred may look as if it were there.
+        // One in a hundred of 3,000 buckets may be a false positive.
         assert!(reads < 60, "{reads}");
         opened.assert_answers(2000);
         assert_eq!(opened.findings(), [""; 0]);
@@ -401,7 +399,7 @@ mod tests {
         opened = opened.close_and_open(FILTERED);
         assert_eq!(opened.whole(), PARTITIONS);
         assert!(opened.device.page_count() <= device_pages + large.pages);
-        // One of which nothing is asked stays as it is.
+        // An index without lookups stays as it is.
         let opened = opened.close_and_open(0).close_and_open(FILTERED);
         assert_eq!(opened.whole(), PARTITIONS);
     }

@@ -1,4 +1,4 @@
-//! Snapshots of a partition's buffer: its entries in pages, in one of two fixed places, alternately.
+//! Snapshots of a partition's buffer: its entries in pages, in two fixed places that are used alternately.
 
 use nandex_device::{PageBuf, PageId};
 use nandex_store::bytes::Reader;
@@ -31,13 +31,13 @@ pub(super) fn snapshot_pages(config: &Config) -> u64 {
     2 * u64::from(config.partitions) * pages_of_one(config)
 }
 
-/// The places of snapshots, from `start` on.
+/// Returns the places of snapshots, from `start` on.
 pub(super) fn places(structure: StructureId, config: &Config, start: PageId) -> SnapshotPlaces {
     SnapshotPlaces { structure, start, pages: pages_of_one(config) }
 }
 
 impl BucketSnapshots {
-    /// Snapshots in these places of a volume.
+    /// Creates snapshots in these places of a volume.
     pub(super) fn new(volume: &Volume, placing: BucketPlacing, places: SnapshotPlaces) -> Self {
         Self { places, placing, volume: volume.clone() }
     }

@@ -1,4 +1,4 @@
-//! The figures: counted where they arise, added up on request.
+//! Statistics, counted where events happen and added up on request.
 
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
@@ -7,7 +7,7 @@ use super::Inner;
 use super::buffer::BucketBuffer;
 use crate::api::{NeighborsStats, ratio};
 
-/// What the index counts in addition to the write path.
+/// The index's counters in addition to the write path's.
 #[derive(Debug, Default)]
 pub(super) struct DocumentCounters {
     pub inserts: AtomicU64,
@@ -27,7 +27,8 @@ impl Inner {
         self.layout.counters.candidates.fetch_add(candidates.len() as u64, Relaxed);
     }
 
-    /// Counts entries that full buckets have dropped. The life counts have them as what a policy wanted to keep.
+    /// Counts entries that full buckets have dropped. The life counts record them as entries that a policy wanted to
+    /// keep.
     pub(super) fn count_dropped(&self, dropped: u64) {
         self.counters.forced_evictions.fetch_add(dropped, Relaxed);
     }
@@ -43,7 +44,7 @@ impl Inner {
         }
         let slots = read(&counters.flush_slots);
         let lookups = self.lookups.counters.read();
-        // The life is read last, so that it is never less than what this opening has counted.
+        // The life counts are read last, so that they are never less than the counts of this opening.
         let (evicted, dropped) = (read(&counters.evicted), read(&counters.forced_evictions));
         let life = counters.life();
         NeighborsStats {

@@ -1,4 +1,4 @@
-//! Lookups without batches: rows go in and candidates come out while the device's queue stays full.
+//! A stream of lookups: rows go in and candidates come out while the device's queue stays full.
 
 use nandex_store::reads::{Answered, LookupStep, ReadPipeline};
 
@@ -26,8 +26,8 @@ impl<'i> RowStream<'i> {
         Ok(())
     }
 
-    /// The candidates of a row whose reads have ended. A row whose buffers have left for flash since is asked about
-    /// again.
+    /// Returns the candidates of a row whose reads have completed. A row is looked up again if one of its buffers has
+    /// left for flash since.
     fn take_ready(&mut self) -> Result<Option<(u64, Vec<u64>)>> {
         while let Some(Answered { token, answer, reads }) = self.reads.pop() {
             let flash = answer.with_reads(reads);

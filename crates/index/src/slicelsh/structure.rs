@@ -23,7 +23,7 @@ use crate::structure::Structure;
 use crate::write::Handle;
 use crate::{OpenOptions, Result};
 
-/// What SliceLSH adds to the write path: a group of slicetables for each partition.
+/// SliceLSH's layout: a group of slicetables for each partition.
 #[derive(Debug)]
 pub struct SlicetableGroups {
     pub(super) config: Config,
@@ -32,10 +32,10 @@ pub struct SlicetableGroups {
     pub(super) placement: Placement,
     pub(super) slices: SliceLayout,
     pub(super) shadow: Shadow,
-    /// The buckets that slicetables have, if RAM is given for it.
+    /// The filter of buckets in slicetables, if RAM is given for it.
     pub(super) filter: Option<BucketFilter>,
     pub(super) saved_filter: SavedFilter,
-    /// What the last capture said of the map.
+    /// The map updates in the last capture.
     pub(super) captured: AtomicU64,
     pub(super) counters: stats::DocumentCounters,
 }

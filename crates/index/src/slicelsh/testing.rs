@@ -51,7 +51,7 @@ fn config(variant: u64, threads: usize) -> TestNeighbors {
         config: config.into(),
         options: own,
         tables,
-        // Few enough for the slices of one partition, if all are there.
+        // Few enough for the slices of one partition, if all go there.
         documents: 240,
         bucket_ids_max,
         has_filter,

@@ -1,4 +1,4 @@
-//! What is peculiar to SliceLSH; the contract itself is tested by the conformance suite.
+//! Tests that are specific to SliceLSH; the conformance suite tests the interface.
 
 mod moves;
 
@@ -34,7 +34,7 @@ fn create(config: Config) -> SliceLsh {
     SliceLsh::create_with(&volume(), "n", config, inline()).unwrap()
 }
 
-/// Bucket keys of a document that shares no bucket.
+/// Returns bucket keys of a document that shares no bucket.
 fn own_keys(document: u64, tables: u32) -> Vec<u64> {
     (0..u64::from(tables)).map(|table| document * 100 + table).collect()
 }
@@ -57,14 +57,14 @@ fn of_a_hot_bucket_the_oldest_ids_stay_and_no_merge_is_needed_for_the_others() {
     }
     let stats = index.stats();
     assert_eq!((stats.flushes, stats.buffered, stats.dropped), (0, 12, 3 * (20_000 - 4)));
-    // On flash, and with more from other buffers, the same ones stay.
+    // On flash, and with more ids from other buffers, the same ones stay.
     insert_own(&index, 100_000..100_200);
     index.insert_many(&documents[..100], &rows[..300]).unwrap();
     insert_own(&index, 200_000..200_200);
     assert_eq!(index.candidates(&keys).unwrap(), [0, 1, 2, 3]);
     let before = index.stats();
     assert!(before.flushes > 5 && before.dropped > stats.dropped, "{before:?}");
-    // One that goes makes space for one that comes later, not for those that were dropped.
+    // A removed id makes space for a later one, not for those that were dropped.
     index.remove(2, &keys).unwrap();
     assert_eq!(index.candidates(&keys).unwrap(), [0, 1, 3]);
     index.insert(77_777, &keys).unwrap();
@@ -163,7 +163,7 @@ fn removals_of_many_leave_what_removals_of_each_leave() {
         for index in [&many as &dyn Neighbors, &singly, &oracle] {
             index.insert_many(&all, &keys(first..first + 200)).unwrap();
         }
-        // More than share a reservation; some were removed before, and some never came.
+        // More than share a reservation; some were removed before, and some were never inserted.
         let gone: Vec<u64> = (first.saturating_sub(30)..first + 150).chain(9000..9010).collect();
         let rows: Vec<u64> = gone.iter().flat_map(|document| own_keys(*document, 3)).collect();
         many.remove_many(&gone, &rows).unwrap();
@@ -215,7 +215,7 @@ fn another_family_than_the_volumes_is_refused_and_its_own_is_given_back() {
     assert_eq!(crate::any::OpenNeighbors::family(&index), family);
 }
 
-/// An index of 3,000 documents that had all been replaced 15 times said that it had those of 48,000.
+/// An index of 3,000 documents that had all been replaced 15 times reported 48,000.
 #[test]
 fn removals_that_wait_in_ram_do_not_count_as_entries() {
     let device: Arc<dyn Device> = Arc::new(MemoryDevice::new());

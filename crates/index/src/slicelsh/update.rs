@@ -12,23 +12,23 @@ use super::{Inner, SlicetableGroups, State};
 use crate::write::Locked;
 use crate::{Error, Result};
 
-/// Documents that share one reservation in the log, at most.
+/// The most documents that share one reservation in the log.
 const RESERVED_MAX: usize = 64;
 
 /// Documents of a batch whose reads are in flight together.
 const LOOKED_UP_MAX: usize = 256;
 
-/// What a batch does with its documents.
+/// The operation of a batch on its documents.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Change {
     Insert,
     Remove,
 }
 
-/// An update of one document, taken apart.
+/// An update of one document, split by partition.
 struct Document {
     removes: bool,
-    /// Its pairs with their partitions, which rise.
+    /// Its pairs with their partitions, in ascending order.
     updates: Vec<(usize, PairUpdate)>,
     /// Its entry in the log.
     entry: Vec<u8>,
@@ -53,7 +53,7 @@ impl Document {
         Self { removes: false, updates: Vec::new(), entry: Vec::new() }
     }
 
-    /// Takes an update of a document apart; the memory of the one before is used again.
+    /// Splits an update of a document; the memory of the previous one is reused.
     fn set(&mut self, core: &Inner, id: u64, keys: &[u64], removes: bool) {
         self.removes = removes;
         DocumentUpdate::encode(&mut self.entry, id, keys, removes);
@@ -67,7 +67,7 @@ impl Document {
         self.updates.sort_by_key(|(partition, _)| *partition);
     }
 
-    /// Each of its partitions, and which of its updates are of that.
+    /// Returns each of its partitions, and the range of its updates for it.
     fn partitions(&self) -> impl Iterator<Item = (usize, Range<usize>)> + '_ {
         let mut start = 0;
         let groups = self.updates.chunk_by(|one, next| one.0 == next.0);
@@ -105,14 +105,14 @@ impl Inner {
         self.acknowledge()
     }
 
-    /// The candidates of each document, which is inserted then, in order; and acknowledges.
+    /// Returns the candidates of each document before it is inserted, in order; and acknowledges.
     pub(super) fn candidates_then_insert(
         &self,
         ids: &[u64],
         keys: &[u64],
     ) -> Result<Vec<Vec<u64>>> {
         self.check_keys(ids.len(), keys)?;
-        // Nothing is read for updates that will be refused.
+        // Nothing is read for updates that will fail.
         self.volume.poison().check()?;
         let tables = self.layout.config.tables as usize;
         let mut all = Vec::with_capacity(ids.len());
@@ -130,8 +130,8 @@ impl Inner {
         Ok(all)
     }
 
-    /// Inserts a document once its candidates are certain: no buffer of its partitions has left for flash since that
-    /// was looked up.
+    /// Inserts a document once its candidates are certain: no buffer of its partitions has left for flash since it was
+    /// looked up.
     fn candidates_then_apply(
         &self,
         document: &Document,
@@ -159,8 +159,8 @@ impl Inner {
         }
     }
 
-    /// Locks the partitions of a document, if all have space for it; otherwise replaces the full buffer, and the caller
-    /// tries again. A removal needs no space in a full index.
+    /// Locks the partitions of a document, if all have space for it; otherwise replaces the full buffer and returns
+    /// `None`, and the caller tries again. A removal needs no space in a full index.
     fn lock_document(&self, document: &Document) -> Result<Option<Spanned<'_>>> {
         self.wait_for_pace(document.updates.len());
         let (indices, ranges): (Vec<_>, Vec<_>) = document.partitions().unzip();
@@ -173,7 +173,7 @@ impl Inner {
         let mut each = states.iter_mut().zip(&ranges);
         let full = each.position(|(state, range)| !state.active_mut().has_space(range.len()));
         let Some(full) = full else { return Ok(Some(Spanned { indices, states, ranges })) };
-        // Nobody waits for a buffer while holding the lock of another partition.
+        // A thread must not wait for a buffer while holding the lock of another partition.
         let state = states.swap_remove(full);
         drop(states);
         match self.rotate(indices[full], state) {
@@ -186,7 +186,7 @@ impl Inner {
         }
     }
 
-    /// Puts a document into the buffers of its partitions, and into the log.
+    /// Adds a document to the buffers of its partitions, and to the log.
     fn apply_locked_document(&self, document: &Document, spanned: &mut Spanned<'_>) -> Result<()> {
         let (mut dropped, mut is_changed) = (0, false);
         for (state, range) in spanned.states.iter_mut().zip(&spanned.ranges) {
@@ -216,18 +216,19 @@ impl Inner {
         update_bytes(self.layout.config.tables) as u64
     }
 
-    /// Documents that share a reservation: together a sixteenth of the log, so that those of several threads fit.
+    /// Returns the number of documents that share a reservation: together a sixteenth of the log, so that those of
+    /// several threads fit.
     fn reserved_max(&self) -> usize {
         let documents = self.volume.log().capacity_bytes() / 16 / self.update_bytes();
         usize::try_from(documents).unwrap_or(RESERVED_MAX).clamp(1, RESERVED_MAX)
     }
 
-    /// Waits for space in the log for updates of that many documents.
+    /// Waits for space in the log for updates of `documents` documents.
     fn reserve_log(&self, documents: usize) -> Result<Option<nandex_store::log::Reservation<'_>>> {
         self.wait_for_log(self.reserved_bytes(documents as u64 * self.update_bytes()))
     }
 
-    /// The error of a full index, with the entries that it has in RAM too.
+    /// Returns the error of a full index, including its entries in RAM.
     #[cold]
     fn counted_full(&self, error: Error) -> Error {
         match error {

@@ -1,4 +1,4 @@
-//! Laws of probability and cost: rates of false positives, the distance to a free slot, and what happens at limits.
+//! Laws of probability and cost: rates of false positives, the distance to a free slot, and behaviour at limits.
 
 use nandex_device::PlainBits;
 use nandex_store::hash::mix;
@@ -29,7 +29,7 @@ fn false_positives_come_at_the_rate_of_the_universe_and_false_negatives_never() 
         let rate = 1.0 - (-(keys as f64) / size as f64).exp();
         let expected = rate * trials as f64;
         let sigma = (expected * (1.0 - rate)).sqrt();
-        // The filter's own fingerprints are random too: their number has a spread of its own.
+        // The filter's own fingerprints are random too: their number also varies.
         let spread = 5.0 * sigma + 5.0 * expected / (keys as f64).sqrt();
         assert!((found - expected).abs() < spread, "{found} of {trials}, expected {expected}");
         assert!(universe.rate(filter.entries()) >= rate, "what stats say is an upper bound");
@@ -39,7 +39,7 @@ fn false_positives_come_at_the_rate_of_the_universe_and_false_negatives_never() 
 #[test]
 fn deletes_of_present_keys_never_hide_another() {
     let keys = 20_000;
-    // Every second key shares its fingerprint with another: the case that deletes get wrong.
+    // Every second key shares its fingerprint with another: the case that is hard for deletes.
     for counts in [Counts::One, Counts::Signed, Counts::Small(4)] {
         let mut filter = filled(shape(keys, 10_000, counts, 9_500), 9_000);
         let universe = filter.shape().split().universe();

@@ -1,4 +1,4 @@
-//! Where fingerprints are stored: as in the paper's layout, and every pattern of bits that small filters can have.
+//! The positions of fingerprints: as in the paper's layout, and every pattern of bits that small filters can have.
 
 use std::collections::BTreeMap;
 
@@ -74,20 +74,20 @@ fn the_drawing_is_what_the_bits_are() {
 /// Slots of 4 bits.
 const WIDTH: Any<PlainBits> = Any(PlainBits, 4);
 
-/// A filter that may use only its first few slots.
+/// Returns a filter that may use only its first few slots.
 fn narrow(slots: usize) -> QuotientFilter {
     let mut filter = QuotientFilter::new(shape(1600, 100, Counts::One, 95));
     filter.slots = slots;
     filter
 }
 
-/// Occupieds and runends.
+/// Returns the occupieds and runends.
 fn pattern(filter: &QuotientFilter) -> (u64, u64) {
     let head = filter.blocks.head(WIDTH, 0);
     (head.occupieds, head.runends)
 }
 
-/// Filters of all multisets of quotients that fit, by their patterns.
+/// Returns filters of all multisets of quotients that fit, by their patterns.
 fn reachable(slots: usize) -> BTreeMap<(u64, u64), QuotientFilter> {
     let mut found = BTreeMap::new();
     let mut next = vec![narrow(slots)];
@@ -105,7 +105,7 @@ fn reachable(slots: usize) -> BTreeMap<(u64, u64), QuotientFilter> {
     found
 }
 
-/// Do any filter's slots look like this?
+/// Returns whether any filter's slots can have this pattern.
 fn is_accepted(slots: usize, occupieds: u64, runends: u64) -> bool {
     let mut filter = narrow(slots);
     filter.blocks.set_occupieds(WIDTH, 0, occupieds);
@@ -126,7 +126,7 @@ fn the_check_accepts_exactly_the_patterns_that_inserts_make() {
         assert!(accepted.eq(reachable.keys().copied()), "{slots} slots");
         sizes.push(reachable.len());
     }
-    // The Catalan numbers: each pattern is a multiset of quotients that fits, and there is no other.
+    // The Catalan numbers: each pattern is a multiset of quotients that fits, and there are no others.
     assert_eq!(sizes, [2, 5, 14, 42, 132]);
 }
 

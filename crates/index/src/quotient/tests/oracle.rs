@@ -1,4 +1,4 @@
-//! What cannot be wrong: a map of counts, and a filter that is compared with it.
+//! An exact oracle: a map of counts, and a filter that is compared with it.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use super::super::*;
 use crate::Error;
 
-/// A count for each fingerprint, and what a filter of them needs.
+/// A count for each fingerprint, and the slots and outliers that a filter of them needs.
 #[derive(Clone, Debug)]
 pub struct Oracle {
     counts: Counts,
@@ -54,14 +54,14 @@ impl Oracle {
         })
     }
 
-    /// Does everything fit a filter of this shape?
+    /// Returns whether everything fits a filter of this shape.
     pub fn fits(&self, shape: &Shape) -> bool {
         self.slots <= shape.entries_max()
             && self.outliers <= shape.outliers_max()
             && self.end(shape) <= shape.slots()
     }
 
-    /// Is it right that a filter refused this update, with this error?
+    /// Returns whether a filter correctly rejected this update with this error.
     fn refuses(&self, shape: &Shape, fingerprint: u64, amount: i64, error: &Error) -> bool {
         let sum = self.count(fingerprint).checked_add(amount).filter(|sum| *sum != i64::MIN);
         match error {
@@ -92,7 +92,8 @@ impl Checked {
         Self { filter: QuotientFilter::new(shape), oracle: Oracle::new(shape.counts()) }
     }
 
-    /// Adds to both; refuses what the oracle says should be refused. Is the fingerprint present then?
+    /// Adds to both; the filter must reject exactly what the oracle rejects. Returns whether the fingerprint is then
+    /// present.
     pub fn add(&mut self, fingerprint: u64, amount: i64) -> bool {
         match self.filter.add(fingerprint, amount) {
             Ok(()) => self.oracle.add(fingerprint, amount),
@@ -107,7 +108,7 @@ impl Checked {
         count != 0
     }
 
-    /// Checks that the filter is whole and has the oracle's entries, in every way it can say so.
+    /// Checks that the filter is valid and has the oracle's entries, by every method that reports them.
     pub fn assert_same(&self) {
         let Self { filter, oracle } = self;
         filter.check().unwrap();
@@ -151,7 +152,7 @@ pub fn shape(size: u64, quotients: u64, counts: Counts, entries: u64) -> Shape {
     Shape::new(Universe::new(size).unwrap(), quotients, counts, entries).unwrap()
 }
 
-/// A sequence of numbers that look random.
+/// Returns a sequence of pseudo-random numbers.
 pub fn random(seed: u64) -> impl FnMut() -> u64 {
     let mut state = seed;
     move || {
@@ -169,7 +170,7 @@ fn counts() -> impl Strategy<Value = Counts> {
     ]
 }
 
-/// Universes from 2 to many, round and not, over few quotients and as many as there may be.
+/// Universes from 2 to large ones, round and not, over few quotients and as many as possible.
 pub fn small_shape() -> impl Strategy<Value = Shape> {
     let size = prop_oneof![2..300u64, (1..9u32).prop_map(|bits| 1u64 << bits), 300..1u64 << 38];
     let quotients = prop_oneof![1..8u64, 1..80u64];
@@ -177,7 +178,7 @@ pub fn small_shape() -> impl Strategy<Value = Shape> {
         .prop_map(|(size, quotients, counts, entries)| shape(size, quotients, counts, entries))
 }
 
-/// Slots of 8, 9, 10 and 16 bits, which have code of their own, and others; from one block to dozens.
+/// Slots of 8, 9, 10 and 16 bits, which have specialized code, and others; from one block to dozens.
 pub fn shapes() -> impl Strategy<Value = Shape> {
     let share = prop_oneof![2..5_u64, 200..600_u64, Just(256_u64), Just(1 << 16), 1..1_u64 << 30];
     let quotients = prop_oneof![1..200_u64, 1..3000_u64];

@@ -1,4 +1,4 @@
-//! Filters as bytes: they are read back the same, and refused if any bit is wrong.
+//! Saved filters: they decode to the same filters, and decoding fails if any bit is wrong.
 
 use nandex_store::bytes::checksum;
 use nandex_store::fingerprint::Universe;
@@ -7,14 +7,14 @@ use proptest::prelude::*;
 use super::super::*;
 use super::oracle::{Checked, small_shape, updated, updates};
 
-/// The bytes with the checksum they should have.
+/// Returns the bytes with a valid checksum.
 fn sealed(mut bytes: Vec<u8>) -> Vec<u8> {
     let sum = checksum(&bytes[4..]);
     bytes[..4].copy_from_slice(&sum.to_le_bytes());
     bytes
 }
 
-/// Checks that bytes with a right checksum are refused, or are a filter that updates could have made.
+/// Checks that bytes with a valid checksum are rejected, or are a filter that updates could have made.
 fn assert_refused_or_a_filter(bytes: &[u8]) {
     let Ok(filter) = QuotientFilter::decode(bytes) else { return };
     assert_eq!(filter.encode(), bytes);

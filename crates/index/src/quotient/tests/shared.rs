@@ -1,4 +1,4 @@
-//! Filters of keys: answers compared with an exact multiset, growth, refusals, threads.
+//! Filters of keys: answers compared with an exact multiset, growth, rejections, threads.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -91,8 +91,8 @@ fn lookups_go_on_while_an_update_doubles_the_slots() {
         is_done.store(true, Relaxed);
         during.unwrap()
     });
-    // To double takes as long as millions of lookups, of which a loaded machine may run few. The threads may stop for
-    // some thousand of them.
+    // Doubling takes as long as millions of lookups, of which a loaded machine may run few. The threads may stop for
+    // several thousand of them.
     assert!(during > 30_000, "{during} lookups");
 }
 
@@ -136,7 +136,7 @@ fn a_filter_is_saved_and_comes_back_under_the_same_keys() -> Result<()> {
     Ok(())
 }
 
-/// A saved filter had no hash key: opened under another one it denied its own keys.
+/// A saved filter had no hash key: opened under another one it reported its own keys as absent.
 #[test]
 fn saved_bytes_hold_the_hash_key_and_what_the_filter_was_made_for() {
     for (hash, growth) in [
@@ -154,7 +154,7 @@ fn saved_bytes_hold_the_hash_key_and_what_the_filter_was_made_for() {
         assert_eq!(*again.config(), Config { capacity: again.config().capacity, ..config });
         assert_eq!(again.encode(), bytes);
         assert_eq!(*again.filter(), *filter.filter());
-        // Neither kind of bytes passes as the other.
+        // Neither kind of bytes is accepted as the other.
         assert!(QuotientFilter::decode(&bytes).is_err());
         assert!(SharedFilter::decode(&filter.filter().encode()).is_err());
         for bit in 0..bytes.len().min(120) * 8 {
@@ -179,7 +179,7 @@ fn a_damaged_hash_function_rate_or_growth_with_a_right_checksum_is_refused() {
 }
 
 /// Keys that are neighbours under a known hash key make one long run of used slots, which each update moves: 9.2 M
-/// updates/s became 84 K. Under a secret key of SipHash they are like any keys.
+/// updates/s became 84 K. Under a secret key of SipHash they are like any other keys.
 #[test]
 fn keys_that_were_chosen_to_collide_are_spread_by_a_secret_key() {
     let known = Config { capacity: 4096, ..Config::new(4096, 0.01) };

@@ -1,4 +1,4 @@
-//! Random updates, singly and in batches, and filters made of others.
+//! Random updates, singly and in batches, and filters built from others.
 
 use nandex_device::PlainBits;
 use nandex_store::run::{Entry, Source};
@@ -10,7 +10,7 @@ use super::super::*;
 use super::oracle::*;
 use crate::Error;
 
-/// Where updates go: everywhere, to a narrow place, or to the last quotients.
+/// The target of updates: everywhere, a narrow range, or the last quotients.
 #[derive(Clone, Copy, Debug)]
 enum Place {
     Everywhere,
@@ -190,7 +190,7 @@ fn all_in_one_quotient_is_one_run_over_many_blocks() {
 
 #[test]
 fn offsets_that_do_not_fit_are_found_from_earlier_blocks() {
-    // A run of 80,000 slots pushes those after it further than 16 bits can say.
+    // A run of 80,000 slots pushes those after it further than 16 bits can express.
     let shape = shape(100_000 << 17, 100_000, Counts::One, 95_000);
     let first = shape.split().first(10);
     let (late, remainders) = (20_000, 80_000);

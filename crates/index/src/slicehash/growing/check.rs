@@ -1,4 +1,4 @@
-//! Proves a growing SliceHash offline: its configuration, and that its tables fit it. Their pages are proven with each
+//! Checks a growing SliceHash offline: its configuration, and that its tables fit it. Their pages are checked with each
 //! table's own catalog entry.
 
 use nandex_store::bytes::Reader;
@@ -11,7 +11,7 @@ use super::{Config, TABLE_KIND};
 use crate::slicehash;
 use crate::write::check::note;
 
-/// Checks one growing table and notes in the checker what is wrong with it.
+/// Checks one growing table and notes flaws in the checker.
 pub(super) fn check(checker: &mut Checker, contents: &Contents, entry: &CatalogEntry) {
     let place = contents.superblock.checkpoint.start;
     let subject = Subject { structure: Some(&entry.name), what: "configuration" };

@@ -1,4 +1,4 @@
-//! What a growing SliceHash is created with, and the configuration of each of its tables.
+//! The configuration of a growing SliceHash, and that of each of its tables.
 
 use super::KIND;
 use crate::model::PAGE_BYTES;
@@ -8,9 +8,9 @@ use crate::slicehash::model::{self, PARTITION_BYTES, PARTITIONS_MAX};
 use crate::write::logged_bytes;
 use crate::{Error, OpenOptions, Result, WhenFull};
 
-/// RAM that does not depend on the size: the log's blocks, pages of lookups under way.
+/// RAM that does not depend on the size: the log's blocks, pages of lookups in progress.
 pub(super) const FIXED_RAM_BYTES: u64 = 9 << 17;
-/// I/O chunks of a merge in memory, at most.
+/// The most I/O chunks of a merge in memory.
 const CHUNKS: u64 = 5;
 /// Pages of an I/O chunk of a small table, and of a large one.
 const IO_CHUNK_PAGES: (u32, u32) = (16, 128);
@@ -18,19 +18,20 @@ const IO_CHUNK_PAGES: (u32, u32) = (16, 128);
 const LOG_PARTITIONS: u32 = 256;
 
 parameters! {
-    /// What a growing SliceHash is created with.
+    /// The configuration of a growing SliceHash.
     #[derive(Clone, Copy, PartialEq, Eq, Debug)]
     pub struct Config: KIND, version 1, tiny [];
 
     /// RAM that the table may take, in bytes; `None` for no limit.
     ram_bytes_max: Option<u64> = None;
 
-    /// The first table, which refuses when it is full. Later ones have twice the partitions of the one before.
+    /// The first table, which rejects updates when it is full. Each later one has twice the partitions of the one
+    /// before.
     first: slicehash::Config = with_partitions(slicehash::Config::tiny(), 1);
 }
 
 impl Config {
-    /// Refuses what cannot work.
+    /// Fails for a configuration that cannot work.
     ///
     /// # Errors
     /// [`Error::Config`], naming the field.
@@ -45,8 +46,8 @@ impl Config {
         Ok(())
     }
 
-    /// The log with which tables of up to 512 partitions keep the first one's buffers, in bytes.
-    /// With 256 it is twice the least.
+    /// Returns the size in bytes of a log with which tables of up to 512 partitions keep the first one's buffers. With
+    /// 256 it is twice the least.
     #[must_use]
     pub fn log_bytes_best(&self) -> u64 {
         let partitions = self.first.partitions.max(LOG_PARTITIONS);
@@ -54,7 +55,7 @@ impl Config {
         bytes.next_multiple_of(1 << 20).max(slicehash::Config::LOG_BYTES_MIN)
     }
 
-    /// Entries that it surely holds within its RAM.
+    /// Returns the number of entries that it is guaranteed to hold within its RAM.
     pub(super) fn entries_capacity(&self) -> u64 {
         let mut table = self.first;
         if self.ram_bytes_max.is_some_and(|most| FIXED_RAM_BYTES + ram_bytes(&table) > most) {
@@ -68,7 +69,7 @@ impl Config {
         capacity(&table)
     }
 
-    /// RAM while the next table takes over from this one, in bytes.
+    /// Returns the RAM while the next table takes over from this one, in bytes.
     pub(super) fn ram_bytes_with(
         &self,
         table: &slicehash::Config,
@@ -77,12 +78,12 @@ impl Config {
         FIXED_RAM_BYTES + ram_bytes(table) + ram_bytes(next)
     }
 
-    /// The first of its tables that holds that many entries.
+    /// Returns the first of its tables that holds `entries` entries.
     pub(super) fn holding(&self, entries: u64) -> slicehash::Config {
         self.holding_with(entries, u64::MAX)
     }
 
-    /// The same with a log of that many bytes, as far as its tables go with that.
+    /// Does the same with a log of `log_bytes`, as far as its tables can grow with that.
     pub(super) fn holding_with(&self, entries: u64, log_bytes: u64) -> slicehash::Config {
         let mut table = self.first;
         while capacity(&table) < entries
@@ -94,13 +95,13 @@ impl Config {
     }
 }
 
-/// Has a table the entries and the slicetables of this configuration's first?
+/// Returns whether a table has the entries and the slicetables of this configuration's first table.
 pub(super) fn has_shape(config: &Config, table: &slicehash::Config) -> bool {
     let shape = |it: &slicehash::Config| (it.key_bytes, it.value_bytes, it.slices, it.slice_parts);
     shape(table) == shape(&config.first) && table.block_pages() == config.first.block_pages()
 }
 
-/// Entries that a table takes for sure.
+/// Returns the number of entries that a table is guaranteed to take.
 pub(super) fn capacity(table: &slicehash::Config) -> u64 {
     u64::from(table.partitions) * u64::from(table.entries_max)
 }
@@ -115,12 +116,12 @@ fn chunk_bytes(table: &slicehash::Config) -> u64 {
     CHUNKS * u64::from(io_chunk_pages(table)) * PAGE_BYTES
 }
 
-/// What a growing table with this newest table shares with other structures of the volume, in bytes.
+/// Returns the RAM that a growing table with this newest table shares with other structures of the volume, in bytes.
 pub(super) fn shared_ram_bytes(table: &slicehash::Config) -> u64 {
     FIXED_RAM_BYTES + chunk_bytes(table)
 }
 
-/// Pages of an I/O chunk of a table: a small one has few entries to share the RAM of long ones.
+/// Returns the pages of an I/O chunk of a table: the few entries of a small table do not justify long chunks.
 pub(super) fn io_chunk_pages(table: &slicehash::Config) -> u32 {
     let (least, most) = IO_CHUNK_PAGES;
     (2 * table.partitions).clamp(least, most)
@@ -133,7 +134,7 @@ pub(super) fn buffer_bytes(table: &slicehash::Config) -> u64 {
     (u64::from(table.partitions) + u64::from(table.spare_buffers)) * one
 }
 
-/// The table of that many partitions.
+/// Returns the table with `partitions` partitions.
 pub(super) fn with_partitions(table: slicehash::Config, partitions: u32) -> slicehash::Config {
     slicehash::Config {
         partitions,
@@ -146,8 +147,8 @@ pub(super) fn with_partitions(table: slicehash::Config, partitions: u32) -> slic
     }
 }
 
-/// The table that follows a full one: twice its partitions, with slicetables of the same shape. Where a log of
-/// `log_bytes` is too short for that many buffers, they become smaller, and each merge brings less. `None` if it has
+/// Returns the table that follows a full one: twice its partitions, with slicetables of the same shape. If a log of
+/// `log_bytes` is too short for the buffers, they become smaller, and each merge adds fewer entries. `None` if it has
 /// the most partitions, or buffers of one page that the log is too short for.
 pub(super) fn next(table: &slicehash::Config, log_bytes: u64) -> Option<slicehash::Config> {
     let partitions = table.partitions.checked_mul(2).filter(|it| *it <= PARTITIONS_MAX)?;
@@ -158,12 +159,12 @@ pub(super) fn next(table: &slicehash::Config, log_bytes: u64) -> Option<slicehas
     (log_bytes_min(&next) <= log_bytes).then_some(next)
 }
 
-/// The least log for a table's buffers: twice what they hold, in bytes.
+/// Returns the least log for a table's buffers: twice their contents, in bytes.
 fn log_bytes_min(table: &slicehash::Config) -> u64 {
     2 * table.shape().map_or(0, |shape| logged_bytes(&shape))
 }
 
-/// What is left for the parts of a table whose cache is the table's own.
+/// Removes from the options the cache, which belongs to the table, and returns what remains for its parts.
 pub(super) fn without_cache(config: Config, options: OpenOptions) -> (Config, OpenOptions) {
     let left = |most: u64| most.saturating_sub(options.cache_bytes);
     let config = Config { ram_bytes_max: config.ram_bytes_max.map(left), ..config };

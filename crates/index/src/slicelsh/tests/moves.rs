@@ -1,4 +1,4 @@
-//! What a crash finds of a move, at the one moment in which a step of it matters.
+//! Recovery of a move after a crash, at the moment at which one of its steps matters.
 
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
@@ -14,10 +14,10 @@ use crate::write::pool::Job;
 use crate::write::telling::{Asked, Tell, telling};
 use crate::{Durability, Threads, Volume, VolumeOpenOptions, VolumeOptions, WhenFull};
 
-/// Nothing is durable before it is synced, so that a test says what a crash finds.
+/// Nothing is durable before it is synced, so that a test controls what a crash finds.
 const DURABILITY: Durability = Durability::Every(Duration::from_secs(3600));
 
-/// How long one thread waits for the other.
+/// The longest wait of one thread for the other.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// One slice for each table, full with 253 documents.
@@ -31,7 +31,7 @@ fn config() -> Config {
     }
 }
 
-/// Merges the buffer by hand, whether it is full or not.
+/// Merges the buffer explicitly, whether or not it is full.
 fn merge(index: &SliceLsh) {
     let inner = &index.core;
     let mut state = inner.partitions[0].write();
@@ -59,11 +59,11 @@ impl Other {
     }
 }
 
-/// Tells another thread, and waits for what that says.
+/// Signals another thread, and waits for its signal.
 struct Meeting(Mutex<(Sender<()>, Receiver<()>)>);
 
 impl Meeting {
-    /// The two ends.
+    /// Returns the two ends.
     fn pair() -> [Arc<Self>; 2] {
         let ((left, to_right), (right, to_left)) = (channel(), channel());
         [(left, to_left), (right, to_right)].map(|ends| Arc::new(Self(Mutex::new(ends))))
@@ -78,8 +78,8 @@ impl Meeting {
     }
 }
 
-/// A snapshot that was begun before the buffer was full ends while that is being merged, and takes the place of an
-/// older one that no checkpoint refers to. The merge refuses some documents, so the move names the snapshot for them.
+/// A snapshot that was begun before the buffer was full ends during its merge, and takes the place of an older one that
+/// no checkpoint refers to. The merge refuses some documents, so the move names the snapshot for them.
 #[test]
 fn a_snapshot_that_ends_during_a_merge_is_durable_before_the_move_names_it() {
     let device = telling();
@@ -131,7 +131,7 @@ fn a_snapshot_that_ends_during_a_merge_is_durable_before_the_move_names_it() {
     other.join();
     assert!(inner.partitions[0].read().snapshot.is_some(), "for what was refused");
     assert!(inner.partitions[0].read().level.refused > 0);
-    // The log's block with the move is written, and the power goes in the middle of its sync.
+    // The log's block with the move is written, and the power is cut in the middle of its sync.
     device.inner().cut_after(device.inner().operations() + 1);
     index.sync().unwrap_err();
     for seed in 0..64 {
