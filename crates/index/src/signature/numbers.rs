@@ -1,6 +1,6 @@
 //! Generators of fixed sequences of numbers, so that a seed means the same hashes everywhere and always.
 
-/// SplitMix64: a counter and some multiplications. It also seeds [`Xoshiro`].
+/// SplitMix64: a counter and two multiplications. It also seeds [`Xoshiro`].
 #[derive(Clone, Debug)]
 pub(super) struct SplitMix(pub(super) u64);
 

@@ -1,8 +1,8 @@
 //! The places of slice pages in a slicetable.
 //!
-//! With one part a slice is a page, and slices follow one another. With more, slices form groups: the first
-//! parts of a group's slices, then their second parts, and so on. Over an array whose stripe is a group, each
-//! part of a slice is on a device of its own, and sequential I/O is still long.
+//! With one part a slice is a page, and slices follow one another. With several, slices form groups: the first parts of
+//! a group's slices, then their second parts, and so on. Over an array whose stripe is a group, each part of a slice is
+//! on its own device, and sequential I/O is still long.
 //!
 //! ```text
 //!   one part:      | 0 | 1 | 2 | 3 | ...
@@ -21,7 +21,7 @@ pub(super) struct Slicing {
     pub slices: u32,
     /// Pages in a slice.
     pub parts: u32,
-    /// Slices in a group; 1 where a slice has one part.
+    /// Slices in a group; 1 if a slice has one part.
     group: u32,
 }
 
@@ -31,7 +31,7 @@ impl Slicing {
         Self { slices: config.slices, parts: config.slice_parts, group }
     }
 
-    /// The slice of a key. Taken from bits that neither the partition nor the buffer uses.
+    /// Returns the slice of a key, from bits that neither the partition nor the buffer uses.
     #[inline]
     pub(super) fn slice_of_key(&self, hash: KeyHash) -> u32 {
         (((hash.filter >> 32) * u64::from(self.slices)) >> 32) as u32
@@ -45,7 +45,7 @@ impl Slicing {
         round * group * parts + u64::from(part) * group + member
     }
 
-    /// The slice and part of a page; `None` for pages that only fill up.
+    /// Returns the slice and part of a page; `None` for padding pages.
     pub(super) fn slice_of(&self, page: u64) -> Option<(u32, u32)> {
         let (group, parts) = (u64::from(self.group), u64::from(self.parts));
         let (round, rest) = (page / (group * parts), page % (group * parts));

@@ -1,10 +1,9 @@
-//! The merge: new entries into the slices of a slicetable, page after page, each key once.
+//! The merge: applies new entries to the slices of a slicetable, page after page, with each key stored once.
 //!
-//! A slice holds all versions of its keys, so the merge sees them all: an update takes the older version out,
-//! and a removal takes it out and leaves nothing. New entries are added at the young end. If a page
-//! overflows, its oldest entries move on to the slice's next part, and from the last part they are evicted.
-//! If nothing may be evicted, new entries go to the first part with space; those that fit no part stay in
-//! RAM.
+//! A slice holds all versions of its keys, so the merge sees them all: an update removes the older version, and a
+//! removal removes it and leaves nothing. New entries are added at the young end. If a page overflows, its oldest
+//! entries move on to the slice's next part, and from the last part they are evicted. If nothing may be evicted, new
+//! entries go to the first part with space; those that fit no part stay in RAM.
 
 use std::iter::Peekable;
 
@@ -14,7 +13,7 @@ use nandex_store::entries::{Entry, SlotState};
 use super::layout::Slicing;
 use super::slice::SliceLayout;
 
-/// An entry to be merged, and its slice.
+/// An entry to merge, and its slice.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Incoming<'e> {
     pub slice: u32,
@@ -40,9 +39,9 @@ struct Carry(Vec<(Vec<u8>, Vec<u8>)>);
 pub(super) struct Merge<'e, I: Iterator<Item = Incoming<'e>>> {
     layout: SliceLayout,
     slicing: Slicing,
-    /// May full slices drop entries?
+    /// Whether full slices may drop entries.
     evicts: bool,
-    /// Does each new key come once?
+    /// Whether each new key occurs once.
     is_unique: bool,
     /// The entries for slices that are not merged yet, by slice; of two with the same key the later one is
     /// newer.
@@ -51,7 +50,7 @@ pub(super) struct Merge<'e, I: Iterator<Item = Incoming<'e>>> {
     group: Vec<Member<'e>>,
     outcome: Outcome,
     refused: Vec<Entry<'e>>,
-    /// The keys that full slices dropped, if somebody wants them.
+    /// The keys that full slices dropped, if they are requested.
     evicted: Option<Vec<Vec<u8>>>,
     gaps: Vec<usize>,
 }
@@ -62,7 +61,7 @@ struct Member<'e> {
     incoming: Vec<Entry<'e>>,
     /// New entries that no part has taken yet, newest last.
     new: Vec<Entry<'e>>,
-    /// Entries that the part before had to drop.
+    /// The entries that the part before had to drop.
     carry: Carry,
 }
 
@@ -82,22 +81,23 @@ impl<'e, I: Iterator<Item = Incoming<'e>>> Merge<'e, I> {
         }
     }
 
-    /// The same where each new key comes once: no newer version of it is looked for, which takes time for many.
+    /// Declares that each new key occurs once. Then the merge does not search for newer versions, which is slow for
+    /// many keys.
     pub(super) fn of_unique_keys(self) -> Self {
         Self { is_unique: true, ..self }
     }
 
-    /// The same, and [`evicted`](Self::evicted) names the keys that full slices drop.
+    /// Makes [`evicted`](Self::evicted) return the keys that full slices drop.
     pub(super) fn naming_evicted(self) -> Self {
         Self { evicted: Some(Vec::new()), ..self }
     }
 
-    /// The keys that full slices have dropped since it was asked last.
+    /// Returns the keys that full slices have dropped since the last call.
     pub(super) fn evicted(&mut self) -> Vec<Vec<u8>> {
         self.evicted.as_mut().map(std::mem::take).unwrap_or_default()
     }
 
-    /// Merges into a page of the block; pages come in rising order, from the first.
+    /// Merges into a page of the block; pages come in ascending order, from the first.
     ///
     /// # Errors
     /// A page that claims more than it can hold.
@@ -137,7 +137,7 @@ impl<'e, I: Iterator<Item = Incoming<'e>>> Merge<'e, I> {
         Ok(())
     }
 
-    /// The result of the merge, and the entries that did not fit.
+    /// Returns the result of the merge, and the entries that did not fit.
     ///
     /// # Panics
     /// If pages of slices with new entries were skipped.
@@ -147,7 +147,7 @@ impl<'e, I: Iterator<Item = Incoming<'e>>> Merge<'e, I> {
         (self.outcome, self.refused)
     }
 
-    /// Takes the new entries of a slice, the newest of each key.
+    /// Takes the new entries of a slice, keeping the newest of each key.
     fn begin(&mut self, slice: u32, at: usize) {
         if at == self.group.len() {
             self.group.push(Member::default());
@@ -173,7 +173,7 @@ impl<'e, I: Iterator<Item = Incoming<'e>>> Merge<'e, I> {
         let keys = member.incoming.iter().map(|entry| entry.key);
         self.gaps.extend(keys.filter_map(|key| self.layout.find(body, count, key)));
         if !self.evicts {
-            // Updates first, so that each fits the space of its older version.
+            // Updates first, so that each fits into the space of its older version.
             let is_new = |entry: &Entry<'e>| self.layout.find(body, count, entry.key).is_none();
             member.new.sort_by_cached_key(is_new);
         }
@@ -202,7 +202,7 @@ impl<'e, I: Iterator<Item = Incoming<'e>>> Merge<'e, I> {
         }
     }
 
-    /// Adds the entries that fit the page.
+    /// Adds the entries that fit into the page.
     fn add_where_space(&self, member: &mut Member<'e>, body: &mut [u8]) {
         let count = self.layout.count(body).expect("it was looked at");
         let space = (self.layout.capacity() - count).min(member.new.len());
@@ -221,7 +221,7 @@ mod tests {
     use super::*;
     use crate::slicehash::Config;
 
-    /// A slicetable in plain memory, merged into again and again.
+    /// A slicetable in plain memory, merged into repeatedly.
     struct Table {
         config: Config,
         pages: Vec<Vec<u8>>,

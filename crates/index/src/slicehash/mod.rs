@@ -1,10 +1,10 @@
 //! SliceHash: a hash table on flash that reads one page per lookup, found or not (ANCS'14).
 //!
-//! Keys are spread over partitions by their hash. Each partition collects updates in a RAM buffer, a small
-//! cuckoo table, and has one slicetable on flash. A slice is a page that holds the entries of all
-//! incarnations of the buffer for one bucket of keys. So a lookup that RAM cannot answer reads exactly one
-//! page, and needs neither filters nor an index in RAM. Inserts pay the price: a full buffer is merged into
-//! its whole slicetable, which is read and written in large I/O chunks.
+//! Keys are spread over partitions by their hash. Each partition collects updates in a RAM buffer, a small cuckoo
+//! table, and has one slicetable on flash. A slice is a page that holds the entries of all incarnations of the buffer
+//! for one bucket of keys. So a lookup that RAM cannot answer reads exactly one page, and needs neither filters nor an
+//! index in RAM. The price is paid by inserts: a full buffer is merged into its whole slicetable, which is read and
+//! written in large I/O chunks.
 //!
 //! ```text
 //!              partition 0                  partition 1               ...
@@ -20,10 +20,10 @@
 //! ```
 //!
 //! Improvements over the paper:
-//! - A slice keeps each key once. The merge sees all versions of a key, so updates take the older one out
-//!   and removals leave nothing; the paper keeps stale versions until their incarnation goes.
-//! - Entries of a slice are in the order of their age instead of in a slot for each incarnation, so a page
-//!   wastes no space when an incarnation has few entries for it. Full slices drop their oldest entries.
+//! - A slice keeps each key once. The merge sees all versions of a key, so updates remove the older one and removals
+//!   leave nothing; the paper keeps stale versions until their incarnation is evicted.
+//! - Entries of a slice are in the order of their age instead of in a slot for each incarnation, so a page wastes no
+//!   space when an incarnation has few entries for it. Full slices drop their oldest entries.
 //! - Both cuckoo choices of a key are in one page of the buffer, and its slice is one page: the paper reads
 //!   two if the first does not hold the key.
 //! - A slicetable is rewritten to a spare place, so a power cut leaves the old one or the new one whole.
@@ -31,12 +31,12 @@
 //! Invariants
 //! 1. A key's newest version is in the active buffer, else in the newest frozen buffer that has it, else in
 //!    the newest run of the front table that has it, else in its slice, once.
-//! 2. A slicetable is durable before the map names it, and the map names it in the moment in which the
-//!    merged buffers leave RAM.
+//! 2. A slicetable is durable before the map names it, and the map names it at the moment at which the merged buffers
+//!    leave RAM.
 //! 3. A place on flash is written only when nothing durable refers to it any more (`shadow`).
-//! 4. Everything that the write path's invariants say of partitions.
+//! 4. Everything that the invariants of the write path say about partitions.
 //!
-//! With k for the buffers that a slicetable holds, and s for an entry's bytes in a full slice:
+//! With k the number of buffers that a slicetable holds, and s the bytes of an entry in a full slice:
 //!
 //! | operation | flash reads | flash writes | RAM |
 //! |---|---|---|---|
@@ -106,22 +106,22 @@ pub type SliceHash = Handle<Slicetables>;
 /// A partition's data below its buffers, protected by its lock.
 #[derive(Debug, Default)]
 pub(crate) struct Level {
-    /// Runs of the front table that were not merged yet, oldest first.
+    /// Runs of the front table that are not merged yet, oldest first.
     runs: std::collections::VecDeque<front::Run>,
-    /// Tells which keys the slicetable does not hold, if there is memory for it.
+    /// A filter for the keys of the slicetable, if there is memory for it.
     filter: Option<filter::SliceFilter>,
     /// Entries in the slicetable.
     entries: u64,
-    /// Entries that the last merge left in RAM, if nothing is evicted.
+    /// The entries that the last merge left in RAM, if nothing is evicted.
     refused: u64,
-    /// Those of them that an older table had in RAM.
+    /// The entries among these that an older table had in RAM.
     overflow: overflow::Overflow,
 }
 
 /// Background work other than merging full buffers.
 #[derive(Debug)]
 pub(crate) enum SlicetableJob {
-    /// Merge the runs of a partition when nothing else is queued.
+    /// Merge the runs of a partition when no other job is queued.
     Drain(usize),
     /// Build the filter of a partition.
     BuildFilter(usize),
@@ -131,12 +131,11 @@ type Inner = Core<Slicetables>;
 type State = PartitionState<Slicetables>;
 
 impl SliceHash {
-    /// Creates a table of 8-byte keys and values for that many entries within that much RAM, with the
-    /// parameters that the cost model advises. See [`Config::advised`] for other widths and
-    /// requirements.
+    /// Creates a table of 8-byte keys and values for the entries and the RAM of `budget`, with the parameters that the
+    /// cost model recommends. See [`Config::advised`] for other widths and requirements.
     ///
     /// # Errors
-    /// A budget too small for the table, with the least that is enough; else as [`create`](Self::create).
+    /// A budget too small for the table, with the least that is enough; otherwise as [`create`](Self::create).
     pub fn with_budget(volume: &Volume, name: &str, budget: Budget) -> Result<Self> {
         Self::create(volume, name, Config::advised(&budget.into())?)
     }

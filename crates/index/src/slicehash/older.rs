@@ -1,8 +1,8 @@
-//! Taking over from an older table: how a table of twice the partitions continues where a full one ended.
+//! Taking over from an older table: a table with twice the partitions continues where a full one ended.
 //!
-//! The older table takes no updates any more. A partition of the newer one has no slicetable until its first merge,
-//! which reads the slicetable of the older table's partition, keeps what is its own, and adds what the older table
-//! still has in RAM. Until then a lookup that the partition's buffers cannot answer asks the older table: its
+//! The older table no longer takes updates. A partition of the newer one has no slicetable until its first merge, which
+//! reads the slicetable of the older table's partition, keeps its own entries, and adds those that the older table
+//! still has in RAM. Until then a lookup that the partition's buffers cannot answer searches the older table: its
 //! buffers, and one page.
 //!
 //! ```text
@@ -12,7 +12,7 @@
 //!   newer     | partition 0 | partition 1 | partition 2 | partition 3 |   first merge: half of the older slicetable
 //! ```
 //!
-//! So no entry is written for the growth alone: the first merge would have written a slicetable anyway.
+//! So no entry is written for growth alone: the first merge would have written a slicetable anyway.
 
 use std::sync::{Arc, MutexGuard, RwLock};
 use std::time::Duration;
@@ -29,10 +29,10 @@ use crate::Result;
 use crate::api::Value;
 use crate::write::TableLayout;
 
-/// The longest wait for a merge before looking again.
+/// The longest wait for a merge before the caller checks again.
 const MERGE_WAIT: Duration = Duration::from_millis(2);
 
-/// The table that one of a growing table's takes over from, until it has everything.
+/// The table that one of a growing table's parts takes over from, until it has everything.
 #[derive(Default)]
 pub(crate) struct Older(RwLock<Option<Arc<Inner>>>);
 
@@ -40,16 +40,16 @@ pub(crate) struct Older(RwLock<Option<Arc<Inner>>>);
 #[derive(Clone, Debug)]
 pub(super) struct SlicetablePlace {
     pub block: Block,
-    /// `None` if it is this table's own.
+    /// The older table, or `None` if the slicetable is this table's own.
     pub older: Option<Arc<Inner>>,
 }
 
 /// The slicetable that a merge rewrites.
 #[derive(Clone, Copy)]
 pub(super) struct Base<'b> {
-    /// `None` if there is none yet.
+    /// The slicetable; `None` if there is none yet.
     pub slicetable: Option<(&'b Shadow, Block)>,
-    /// Is it an older table's, of which only the partition's own entries stay?
+    /// Whether it is an older table's, from which only the partition's own entries are kept.
     pub is_older: bool,
 }
 
@@ -80,18 +80,18 @@ impl Slicetables {
 }
 
 impl Inner {
-    /// Continues where an older table ended, which takes no updates from now on. This one has taken none yet.
+    /// Continues where an older table ended, which takes no updates from now on. This table has not taken any yet.
     pub(super) fn take_over_from(&self, older: &Arc<Inner>) {
         self.counters.new_keys.set(older.counters.new_keys.get());
         self.layout.older().set(Some(Arc::clone(older)));
     }
 
-    /// Is every partition independent of the older table?
+    /// Returns whether every partition is independent of the older table.
     pub(super) fn has_taken_over(&self) -> bool {
         (0..self.partitions.len()).all(|index| self.older_of(index).is_none())
     }
 
-    /// Takes over what is left. Without it each partition does so when its buffer is full.
+    /// Takes over the rest. Without this call each partition does so when its buffer is full.
     ///
     /// # Errors
     /// A failed read or write, damage.
@@ -117,7 +117,7 @@ impl Inner {
         Ok(())
     }
 
-    /// Entries of the older table that this one has not taken over yet, about.
+    /// Returns the approximate number of entries of the older table that this one has not taken over yet.
     pub(super) fn entries_to_take_over(&self, older: &Inner) -> u64 {
         let waiting = (0..self.partitions.len()).filter(|index| self.older_of(*index).is_some());
         let entries = waiting.map(|index| {
@@ -127,14 +127,14 @@ impl Inner {
         entries.sum::<u64>() * older.partitions.len() as u64 / self.partitions.len() as u64
     }
 
-    /// Ends its use of the older table, which may be dropped then.
+    /// Stops using the older table, which may then be dropped.
     pub(super) fn forget_older(&self) {
         assert!(self.has_taken_over(), "a table that was taken over is forgotten");
         self.layout.older().set(None);
     }
 
-    /// The older table, if this partition still needs it. Under the partition's lock it needs it until the lock is
-    /// released.
+    /// Returns the older table, if this partition still needs it. Under the partition's lock the answer is valid until
+    /// the lock is released.
     #[inline]
     pub(super) fn older_of(&self, index: usize) -> Option<Arc<Inner>> {
         if self.layout.shadow.block(index as u32).is_some() {
@@ -143,23 +143,23 @@ impl Inner {
         self.older()
     }
 
-    /// The older table, until all partitions have what is theirs and it is forgotten.
+    /// Returns the older table, until all partitions have their entries and it is forgotten.
     #[inline]
     pub(super) fn older(&self) -> Option<Arc<Inner>> {
         self.layout.older.as_ref()?.get()
     }
 
-    /// Does a key belong to this partition?
+    /// Returns whether a key belongs to this partition.
     pub(super) fn is_own(&self, index: usize, key: &[u8]) -> bool {
         self.partition_of(self.hasher.hash(key)) == index
     }
 
-    /// The older table's partition that holds the entries of one of this table.
+    /// Returns the older table's partition with the entries of a partition of this table.
     pub(super) fn index_in(&self, older: &Inner, index: usize) -> usize {
         index / (self.partitions.len() / older.partitions.len())
     }
 
-    /// What the older table knows of a key, without a read.
+    /// Returns the older table's answer about a key, without a read.
     ///
     /// # Errors
     /// A lost page that may have the key.
@@ -190,12 +190,13 @@ impl Inner {
         block.filter(|_| filter.is_none_or(|filter| filter.may_hold(slice, hash)))
     }
 
-    /// The older table's partition, which nothing writes while this is held.
+    /// Locks the older table's partition against writes.
     pub(super) fn hold_older<'o>(&self, older: &'o Inner, index: usize) -> MutexGuard<'o, ()> {
         older.partitions[self.index_in(older, index)].maintain()
     }
 
-    /// What a merge of a partition begins with; its own, or that of an older table which the caller holds.
+    /// Returns what a merge of a partition starts from: its own slicetable, or that of an older table, which the caller
+    /// holds.
     pub(super) fn base<'b>(&'b self, older: Option<&'b Inner>, index: usize) -> Base<'b> {
         let from = older.map_or(index, |older| self.index_in(older, index));
         let shadow = &older.unwrap_or(self).layout.shadow;
@@ -203,10 +204,11 @@ impl Inner {
         Base { slicetable, is_older: older.is_some() }
     }
 
-    /// What an older table has of a partition in RAM, oldest first; without one, the overflow of the partition's split.
+    /// Returns the entries of an older table in RAM for a partition, oldest first; without one, the overflow of the
+    /// partition's split.
     ///
     /// # Errors
-    /// A page of the older table's buffers that is lost.
+    /// A page of the older table's buffers is lost.
     pub(super) fn inherited(&self, older: Option<&Inner>, index: usize) -> Result<Option<PageBuf>> {
         let Some(older) = older else {
             let state = self.partitions[index].read();
@@ -234,9 +236,9 @@ impl Inner {
         Some(pages)
     }
 
-    /// Removes the entries of a page that another partition takes over.
+    /// Removes the entries of a page that belong to another partition.
     pub(super) fn keep_own(&self, index: usize, layout: SliceLayout, body: &mut [u8]) {
-        // A page that says more than it holds is told by the merge.
+        // The merge reports a page that claims more than it holds.
         let count = layout.count(body).unwrap_or(0);
         let is_others = |at: &usize| !self.is_own(index, layout.key(body, *at));
         let others: Vec<_> = (0..count).filter(is_others).collect();

@@ -1,8 +1,8 @@
-//! The overflow of a split: entries that an older table had in RAM and for which a full slice had no space.
+//! The overflow of a split: entries that an older table had in RAM, and for which a full slice had no space.
 //!
-//! The older table's log and snapshots keep them only until the partition has its own slicetable. So they go into the
-//! map with it: they are in RAM next to the slicetable, older than any buffer, and in the checkpoint. The next merge
-//! takes them in again. Slices hold hundreds of entries as a rule and are half full after a split; only slices of a few
+//! The older table's log and snapshots keep them only until the partition has its own slicetable. So they are stored in
+//! the map with it: they are in RAM next to the slicetable, older than any buffer, and in the checkpoint. The next
+//! merge absorbs them. Slices usually hold hundreds of entries and are half full after a split; only slices of a few
 //! large entries overflow.
 
 use nandex_store::bytes::Reader;
@@ -18,7 +18,7 @@ use crate::api::Value;
 pub(super) struct Overflow(Vec<AnyPair>);
 
 impl Overflow {
-    /// The overflow that consists of these entries.
+    /// Creates the overflow of these entries.
     pub fn new<'e>(entries: impl Iterator<Item = Entry<'e>>) -> Self {
         Self(entries.map(|entry| (entry.key.to_vec(), Value::new(entry.value))).collect())
     }
@@ -40,13 +40,13 @@ impl Overflow {
         self.0.iter().find(|(it, _)| it == key).map(|(_, value)| *value)
     }
 
-    /// In bytes, about.
+    /// The approximate RAM, in bytes.
     pub fn ram_bytes(&self) -> u64 {
         let keys: usize = self.0.iter().map(|(key, _)| key.len()).sum();
         (self.0.capacity() * size_of::<AnyPair>() + keys) as u64
     }
 
-    /// Appends the overflow of each partition that has some.
+    /// Encodes the overflow of each partition that has some.
     pub fn encode_all<'o>(all: impl Iterator<Item = (u32, &'o Self)>, out: &mut Vec<u8>) {
         let some: Vec<_> = all.filter(|(_, overflow)| !overflow.is_empty()).collect();
         out.extend((some.len() as u32).to_le_bytes());
@@ -60,7 +60,7 @@ impl Overflow {
         }
     }
 
-    /// Reads what [`encode_all`](Self::encode_all) has written.
+    /// Decodes the result of [`encode_all`](Self::encode_all).
     ///
     /// # Errors
     /// Bytes that contradict the configuration.

@@ -1,4 +1,4 @@
-//! What a lookup reads below the buffers: runs of the front table if there are any, then one slice.
+//! Lookups below the buffers: they read runs of the front table if there are any, then one slice.
 
 use nandex_device::{PageBuf, PageId};
 use nandex_store::entries::KeyState;
@@ -22,15 +22,15 @@ type Step = LookupStep<SliceProbe, Option<Value>>;
 pub(crate) struct SliceProbe {
     key: LookupKey,
     at: ProbePlace,
-    /// What the pages of `at` said.
+    /// The answer from the pages of `at`.
     found: PageAnswer,
-    /// Runs still to be read, the newest last.
+    /// Runs still to read, newest last.
     older: Vec<SegmentId>,
     /// The slicetable, if it is still to be read.
     slicetable: Option<SlicetablePlace>,
 }
 
-/// What a probe reads.
+/// The place that a probe reads.
 #[derive(Clone, Debug)]
 enum ProbePlace {
     /// A page of a run of the front table.
@@ -46,7 +46,7 @@ impl SliceProbe {
         &self.key
     }
 
-    /// Reads the newest of these; without any, the key is absent.
+    /// Reads the newest of these; if there are none, the key is absent.
     fn newest(
         key: LookupKey,
         mut older: Vec<SegmentId>,
@@ -163,7 +163,7 @@ impl PageReads for Inner {
             &ProbePlace::Run(id) => self.look_in_run(page, &probe.key, id)?,
             ProbePlace::Slice(place) => self.look_in_slice(page, &probe.key, place, part)?,
         };
-        // At most one part knows the key. A stale part makes the others' answers worthless.
+        // At most one part has the key. A stale part invalidates the others' answers.
         match (&probe.found, &found) {
             (None, _) | (_, Some(KeyState::Unknown)) => {}
             _ => probe.found = found,
@@ -202,7 +202,7 @@ impl TableLayout for Slicetables {
         entries + overflow.len() as u64 + Self::entries_waiting(state)
     }
 
-    /// Where an older table is taken over from, that may have keys of the partition.
+    /// A partition is not blank if it takes over from an older table that may have its keys.
     fn is_blank(core: &Inner, state: &State) -> bool {
         Self::entries_below(state) == 0 && core.older().is_none()
     }
@@ -213,7 +213,7 @@ impl TableLayout for Slicetables {
 }
 
 impl Inner {
-    /// What a partition knows of a key without runs and slicetable.
+    /// Returns what a partition knows of a key without runs and slicetable.
     #[inline]
     pub(super) fn known(state: &State, hash: KeyHash, key: &[u8]) -> Result<KeyState<Value>> {
         let overflow = || state.level.overflow.find(key).map_or(KeyState::Unknown, KeyState::Live);
@@ -245,7 +245,7 @@ impl Inner {
         Ok(Some(value.map_or(KeyState::Unknown, KeyState::Live)))
     }
 
-    /// Is this still a partition's slicetable? An older table's is until the partition has its own.
+    /// Returns whether this is still a partition's slicetable. An older table's is until the partition has its own.
     pub(super) fn is_current(&self, index: usize, place: &SlicetablePlace) -> bool {
         let shadow = &self.layout.shadow;
         let Some(older) = &place.older else {

@@ -1,4 +1,4 @@
-//! From flash back to memory: the maps of the checkpoint, the moves in the log, then the write path's state.
+//! Recovery of the maps from the checkpoint and the moves in the log; the write path restores its own state.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::AtomicU64;
@@ -28,7 +28,7 @@ use crate::write::{
 };
 use crate::{OpenOptions, Result};
 
-/// Bytes of a move after those that all moves have: of earlier versions, and with the share of new keys.
+/// The bytes of a move after those that all moves have: in earlier versions, and with the share of new keys.
 const MOVE_BYTES: [usize; 2] = [MAP_UPDATE_BYTES + 8, MAP_UPDATE_BYTES + 12];
 
 /// Opens a table, which may take over from an older one: a list of steps.
@@ -70,16 +70,16 @@ pub(super) fn open(
     Ok(handle)
 }
 
-/// Where a table's maps come from.
+/// The source of a table's maps.
 pub(super) struct Source<'s> {
     pub id: StructureId,
     /// The first page of the table.
     pub place: PageId,
-    /// The volume's epoch, which no session before had.
+    /// The volume's epoch, which is unique to this session.
     pub epoch: u64,
     /// The state that the reader reads; empty for a table just created.
     pub state: &'s [u8],
-    /// Is it one of a growing table's, whose state has the overflow of splits?
+    /// Whether it is one of a growing table's parts, whose state has the overflow of splits.
     pub takes_over: bool,
 }
 
@@ -124,10 +124,10 @@ pub(super) struct Maps {
     pub config: Config,
     shadow: ShadowRecovery,
     front: Option<Ring>,
-    /// For each partition that moved, the newest run that was merged, by its generation.
+    /// The newest merged run of each partition that moved, by its generation.
     merged_runs: HashMap<u32, u64>,
     overflow: HashMap<u32, Overflow>,
-    /// The share of new keys with the last move, if moves have it.
+    /// The share of new keys in the last move, if moves have it.
     pub new_keys: Option<NewKeys>,
     place: PageId,
 }
@@ -136,12 +136,12 @@ pub(super) struct Maps {
 pub(super) struct Restored {
     pub shadow: Shadow,
     pub front: Front,
-    /// Each partition's.
+    /// The level of each partition.
     pub levels: Vec<Level>,
 }
 
 impl Maps {
-    /// The maps of the checkpoint.
+    /// Restores the maps of the checkpoint.
     ///
     /// # Errors
     /// Bytes that contradict the configuration.
@@ -181,7 +181,7 @@ impl Maps {
         Ok(is_news)
     }
 
-    /// The maps, once all moves were applied.
+    /// Returns the maps, once all moves are applied.
     ///
     /// # Errors
     /// Maps that contradict each other.
@@ -271,7 +271,7 @@ fn levels(
     Ok(levels)
 }
 
-/// What the last capture said of each map.
+/// The map updates in the last capture of each map.
 #[derive(Debug, Default)]
 pub(super) struct Captured {
     updates: AtomicU64,
@@ -279,9 +279,8 @@ pub(super) struct Captured {
 }
 
 impl Slicetables {
-    /// Held while a merge changes buffers, runs and slicetable, or while all of them are captured. A
-    /// checkpoint with some from before a merge and others from after it would hide newer entries behind
-    /// older ones.
+    /// Locks buffers, runs and slicetable while a merge changes them, or while all of them are captured. A checkpoint
+    /// with some from before a merge and others from after it would shadow newer entries by older ones.
     pub(super) fn hold_maps(&self) -> MutexGuard<'_, ()> {
         self.maps.lock().expect("no holder of the maps' lock panics")
     }
@@ -312,7 +311,7 @@ impl Checkpoints for Slicetables {
         layout.front.committed(layout.captured.oldest_run.load(Acquire));
     }
 
-    /// Queues merges of the runs that were there at open.
+    /// Queues merges of the runs that existed at open.
     fn recovered(core: &Inner) {
         for (index, partition) in core.partitions.iter().enumerate() {
             if !partition.read().level.runs.is_empty() {
@@ -323,7 +322,7 @@ impl Checkpoints for Slicetables {
 }
 
 impl Inner {
-    /// Is this run still to be merged?
+    /// Returns whether this run is still to be merged.
     pub(super) fn has_run(&self, index: usize, id: SegmentId) -> bool {
         self.partitions[index].read().level.runs.iter().any(|run| run.id == id)
     }

@@ -1,5 +1,5 @@
-//! A pass over partitions: what is in RAM, runs, and then the slicetable. Those that one of an older table was split
-//! into come together, and what it still has for them is read once.
+//! A pass over partitions: their RAM, runs, and then the slicetable. Partitions that one of an older table was split
+//! into are read together, so that its remaining entries for them are read once.
 
 use std::collections::HashSet;
 use std::ops::Range;
@@ -16,18 +16,18 @@ use crate::scan::{EachVersion, Found, Scan, Visitor, read, visit_buffers};
 use crate::write::absorb::{Share, VersionSource, Visit};
 use crate::{Damage, Result};
 
-/// Where partitions have their entries on flash at one moment, each place with its partition.
+/// The places of partitions' entries on flash at one moment, each with its partition.
 #[derive(Default)]
 struct Places {
-    /// Of each partition the newest first.
+    /// The runs, newest first for each partition.
     runs: Vec<(usize, SegmentId)>,
     slicetables: Vec<(usize, SlicetablePlace)>,
-    /// That of the older table, for all partitions that still need it.
+    /// The slicetable of the older table, for all partitions that still need it.
     older: Option<SlicetablePlace>,
     waiting: HashSet<usize>,
 }
 
-/// Passes what a partition holds in RAM of the keys that `is_wanted` accepts, the newest versions first.
+/// Passes on a partition's entries in RAM whose keys `is_wanted` accepts, newest versions first.
 fn visit_ram(
     state: &State,
     slots: usize,
@@ -40,7 +40,7 @@ fn visit_ram(
 }
 
 impl Inner {
-    /// Passes all versions of some partitions. Returns where those on flash were.
+    /// Passes on all versions of several partitions. Returns the places of those on flash.
     fn visit(&self, indexes: Range<usize>, visitor: &mut dyn Visitor) -> Result<Places> {
         let places = self.visit_all_ram(indexes, visitor)?;
         let mut labels: Vec<PageLabel> = Vec::new();
@@ -64,7 +64,8 @@ impl Inner {
         Ok(places)
     }
 
-    /// Passes what some partitions have in RAM, of one moment, and what an older table has there for them.
+    /// Passes on the entries in RAM of several partitions at one moment, including those that an older table has for
+    /// them.
     fn visit_all_ram(&self, indexes: Range<usize>, visitor: &mut dyn Visitor) -> Result<Places> {
         let (mut places, mut older) = (Places::default(), None);
         let slots = self.entry_layout().slots();
@@ -94,14 +95,14 @@ impl Inner {
         self.partition_of(self.hasher.hash(key))
     }
 
-    /// What the pages of a slicetable must prove to be.
+    /// Returns the labels that the pages of a slicetable must have.
     fn slice_labels(&self, place: &SlicetablePlace) -> Vec<PageLabel> {
         let layout = &place.older.as_deref().unwrap_or(self).layout;
         let pages = 0..u64::from(layout.config.block_pages());
         pages.map(|page| layout.shadow.label(place.block, page, PageKind::Slice)).collect()
     }
 
-    /// Passes the entries of a page of a slicetable, whose slices have each key once.
+    /// Passes on the entries of a page of a slicetable, whose slices have each key once.
     fn visit_slices(
         &self,
         page: Page<'_>,
@@ -138,7 +139,7 @@ impl Inner {
             && own.chain(older()).all(|(index, place)| self.is_current(index, place))
     }
 
-    /// The partitions from this one on that one of an older table was split into, or this one alone.
+    /// Returns the partitions from this one on that one of an older table was split into, or this one alone.
     fn split_from(&self, index: usize) -> Range<usize> {
         let each = self.partitions.len() / VersionSource::partitions(self);
         index..index - index % each + each
@@ -185,11 +186,11 @@ impl VersionSource for Inner {
     }
 }
 
-/// Lists a table, or the newest of those of one that grows, whichever it is meanwhile. A portion is a partition, or
-/// those that come from one of an older table.
+/// Lists a table, or the current newest part of a growing table. A portion is a partition, or those that come from one
+/// of an older table.
 pub(super) struct Partitions<F> {
     newest: F,
-    /// The partitions that were read, of how many. A newer table has a multiple of them, in the same order.
+    /// The number of partitions that were read, and the total. A newer table has a multiple of them, in the same order.
     read: usize,
     count: usize,
 }
@@ -203,7 +204,7 @@ impl<F: Fn() -> Arc<Inner>> Partitions<F> {
 
 impl<F: Fn() -> Arc<Inner> + Send> Scan for Partitions<F> {
     /// If a place is merged and overwritten while it is read, this starts over; so it does if the table is no longer
-    /// the newest, whose pages may have been given to others.
+    /// the newest, since its pages may have been reused.
     fn advance(&mut self, found: &mut Found) -> Result<bool> {
         loop {
             let core = (self.newest)();

@@ -29,7 +29,7 @@ use crate::structure::table::{Merges, TableStructure};
 use crate::write::{self, Handle};
 use crate::{OpenOptions, Result};
 
-/// What SliceHash adds to the write path: slicetables, and a front table before them.
+/// SliceHash's layout: slicetables, and a front table in front of them.
 #[derive(Debug)]
 pub struct Slicetables {
     pub(super) config: Config,
@@ -44,7 +44,7 @@ pub struct Slicetables {
     pub(super) maps: Mutex<()>,
     pub(super) captured: recover::Captured,
     pub(super) filters: filter::Filters,
-    /// `None` where a table is not one of a growing table's.
+    /// The older table; `None` if this is not part of a growing table.
     pub(super) older: Option<Older>,
 }
 
@@ -157,7 +157,7 @@ impl Configuration for Config {
 }
 
 impl Config {
-    /// What several devices are for, if it tells them apart.
+    /// Describes the use of several devices, if it distinguishes them.
     fn shown_array(&self) -> String {
         let shown = |design, devices| format!("; {design}-oriented on {devices} devices");
         match (self.devices, self.slice_parts) {

@@ -32,7 +32,7 @@ const SORTS: [Sort; 6] = [
 fn config(request: &TableRequest) -> TestTable {
     let policy = [WhenFull::EvictOldest, WhenFull::Refuse][(request.variant % 2) as usize];
     let sort = &SORTS[(request.variant / 2 % 6) as usize];
-    // A table that refuses has no front.
+    // A table that rejects updates has no front.
     let front_runs = if policy == WhenFull::Refuse { 0 } else { sort.front_runs };
     let plain = Config {
         key_bytes: request.key_bytes,
@@ -76,8 +76,8 @@ fn config(request: &TableRequest) -> TestTable {
     }
 }
 
-/// Slices of a slicetable: three times what the keys need, or so few that two buffers fit but 750 keys of a
-/// partition do not.
+/// Returns the slices of a slicetable: three times what the keys need, or so few that two buffers fit but not 750 keys
+/// of a partition.
 fn slices(config: &Config, keys: Option<u64>, buffer_entries: u64) -> u32 {
     let one = u64::from(config.slice_entries());
     let slices = match (keys, one) {
@@ -90,8 +90,8 @@ fn slices(config: &Config, keys: Option<u64>, buffer_entries: u64) -> u32 {
     u32::try_from(slices.max((2 * buffer_entries).div_ceil(one))).expect("a test has few keys")
 }
 
-/// The newest puts, of which nothing is evicted: a slice takes its share of them and of the buffer that each
-/// was in, with eight deviations.
+/// Returns the number of the newest puts, of which none is evicted: a slice takes its share of them and of the buffer
+/// that each was in, with eight deviations.
 fn newest(config: &Config, buffer_entries: u64) -> u64 {
     let fits = |puts: u64| {
         let share = puts as f64 / f64::from(config.partitions) + buffer_entries as f64;

@@ -1,4 +1,4 @@
-//! What is peculiar to SliceHash; the contract itself is tested by the conformance suite.
+//! Tests that are specific to SliceHash; the conformance suite tests the interface.
 
 mod moves;
 
@@ -153,8 +153,8 @@ fn bursts_go_to_the_front_and_are_merged_when_it_is_quiet() {
 
 #[test]
 fn what_a_close_saved_outlives_a_checkpoint_without_the_table() {
-    // Merges of the front go on while a close saves the buffers. The volume's next checkpoint drops the table's
-    // part of the log.
+    // Merges of the front continue while a close saves the buffers. The volume's next checkpoint drops the table's part
+    // of the log.
     let volume = volume();
     let config = Config { front_runs: 16, ..Config::tiny() };
     let threads = || OpenOptions { flush_threads: Some(2), ..OpenOptions::default() };
@@ -172,12 +172,12 @@ fn what_a_close_saved_outlives_a_checkpoint_without_the_table() {
     }
 }
 
-/// Names for keys whose number says nothing of their order.
+/// Returns names for keys that do not reveal their order.
 fn key(number: u64) -> u64 {
     number.wrapping_mul(0x9E37_79B9_7F4A_7C15)
 }
 
-/// A table for that many keys which refuses more, filled with that many.
+/// Returns a table for `keys` keys that rejects more, filled with that number.
 fn full_table(volume: &Volume, keys: u64, options: OpenOptions) -> SliceHash {
     let asked = Requirements { policy: Policy::Reject, ..Requirements::new(keys, 8, 8) };
     let config = Config::advised(&asked).unwrap();
@@ -232,14 +232,14 @@ fn a_table_refuses_once_it_has_more_keys_than_it_was_made_for() {
         let refused = (keys..2 * keys).find_map(|number| table.insert_u64(key(number), 1).err());
         assert!(matches!(refused, Some(Error::Full { .. })), "{refused:?}");
         let taken = table.stats().inserts;
-        // In each partition: a buffer more on flash, one more that was merged into that, and what RAM holds.
+        // In each partition: a buffer more on flash, one more that was merged into that, and the contents of RAM.
         let buffers = 4 * u64::from(table.core.layout.config.partitions);
         let most = keys + buffers * u64::from(table.core.layout.shape.entries_max);
         assert!(taken < most, "{taken} of {most}");
         for number in 0..taken {
             assert!(table.get_u64(key(number)).unwrap().is_some(), "key {number} of {taken}");
         }
-        // All that it was made for again, and as many more as it takes now.
+        // All keys that it was made for again, and as many more as it takes now.
         (0..taken).for_each(|number| table.remove(&key(number).to_le_bytes()).unwrap());
         (0..keys).for_each(|number| table.insert_u64(key(number), 2).unwrap());
         for number in 0..taken {

@@ -1,4 +1,4 @@
-//! Tables on labelled arrays: of three files and of three simulated drives, against the oracle.
+//! Tables on labelled arrays, of three files and of three simulated drives, compared with the oracle.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -21,14 +21,14 @@ const STRIPED: ArrayOptions =
     ArrayOptions { striping: Striping::Extent { pages: 2 }, align_pages: 256, array_id: Some(3) };
 const KEYS: u64 = 2500;
 
-/// Where members come from, again and again the same ones.
+/// A source of members, which returns the same ones repeatedly.
 type Members<'a> = &'a dyn Fn(Create) -> Vec<Member>;
 
 fn key(number: u64) -> [u8; 8] {
     number.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_le_bytes()
 }
 
-/// Large enough for all keys, so that nothing is evicted, and small enough to flush many times.
+/// Returns a configuration large enough for all keys, so that nothing is evicted, and small enough to flush many times.
 fn config() -> Config {
     Config { segments: 48, ..Config::tiny() }
 }
@@ -51,7 +51,7 @@ fn close((volume, table): (Volume, BufferHash)) {
     volume.checkpoint().unwrap();
 }
 
-/// Inserts, updates and removes a round's keys, in the table as in the oracle.
+/// Inserts, updates and removes a round's keys, in the table and in the oracle.
 fn change(table: &dyn Table, oracle: &dyn Table, round: u64) {
     for number in (round * 500)..(round * 500 + 1000).min(KEYS) {
         let value = (number << 8 | round).to_le_bytes();
@@ -75,7 +75,7 @@ fn compare(table: &dyn Table, oracle: &dyn Table) {
     }
 }
 
-/// Four rounds of changes with a reopening between them, the members in another order each time.
+/// Does four rounds of changes with a reopening between them, the members in another order each time.
 fn live(members_of: Members<'_>) {
     let oracle = MapTable::new(8, 8);
     let array = LabelledArray::create(members_of(Create::New), &STRIPED).unwrap();
@@ -131,7 +131,7 @@ fn a_table_on_three_simulated_drives_is_as_the_oracle_and_all_three_work() {
     assert!(seen.iter().all(|&reads| reads > 100), "each member is read: {seen:?}");
 }
 
-/// The two designs of ANCS'14 section 5.3: where each lookup reads is counted on each member.
+/// The two designs of ANCS'14 section 5.3: the reads of each lookup are counted on each member.
 #[test]
 fn slicetables_take_turns_on_the_devices_or_each_slice_is_read_from_all_at_once() {
     let one = slicehash::Config { slices: 24, entries_max: 24 * 150, ..slicehash::Config::tiny() };
@@ -144,7 +144,7 @@ fn slicetables_take_turns_on_the_devices_or_each_slice_is_read_from_all_at_once(
         let options = ArrayOptions { striping: Striping::Extent { pages }, ..STRIPED };
         let array = Arc::new(LabelledArray::create(named, &options).unwrap());
         let volume = Volume::create(array, VolumeOptions::tiny()).unwrap();
-        // With flush threads, which slicetable is free when a merge begins would differ from run to run.
+        // With flush threads, the slicetable that is free when a merge begins would differ from run to run.
         let inline = OpenOptions::default().inline();
         let table = SliceHash::create_with(&volume, "t", config, inline).unwrap();
         (0..8000u64).for_each(|number| table.insert_u64(number, number * 3).unwrap());
@@ -156,7 +156,7 @@ fn slicetables_take_turns_on_the_devices_or_each_slice_is_read_from_all_at_once(
         let reads = members.iter().zip(before);
         let reads: Vec<u64> = reads.map(|(device, b)| device.snapshot().pages_read - b).collect();
         assert_eq!(reads.iter().sum::<u64>(), 3000 * reads_each, "{reads:?}");
-        // Four partitions on three devices: each has one at least. Shared slices are read everywhere.
+        // Four partitions on three devices: each has at least one. Shared slices are read everywhere.
         let least = if reads_each == 3 { 3000 } else { 500 };
         assert!(reads.iter().all(|count| *count >= least), "{reads:?}");
         assert!((0..8000).all(|number| table.get_u64(number).unwrap() == Some(number * 3)));

@@ -1,4 +1,4 @@
-//! Backups of volumes that are written meanwhile.
+//! Backups of volumes during writes.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -11,9 +11,9 @@ use nandex::{AnyTable, Cascade, Filter, Requirements, Volume, VolumeOpenOptions}
 use nandex::{VolumeOptions, cascade};
 use nandex_baseline::registry;
 
-/// Keys that a writer puts.
+/// The keys that a writer puts.
 const KEYS: u64 = 250_000;
-/// Backups meanwhile.
+/// The number of backups meanwhile.
 const BACKUPS: u64 = 6;
 
 fn backup(volume: &Volume) -> Volume {
@@ -29,7 +29,7 @@ fn volume(log_bytes: u64) -> Volume {
     Volume::create(Arc::new(MemoryDevice::new()), options).unwrap()
 }
 
-/// Calls `insert` with all keys in order, on a thread, and `look` between them with how many were acknowledged.
+/// Calls `insert` with all keys in order, on a thread, and meanwhile `look` with the number of acknowledged keys.
 fn while_written(insert: impl Fn(u64) + Sync, look: impl Fn(u64)) {
     let acknowledged = AtomicU64::new(0);
     thread::scope(|scope| {

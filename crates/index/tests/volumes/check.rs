@@ -1,4 +1,4 @@
-//! The offline check finds nothing in a volume that is whole, and each damage where it is.
+//! The offline check finds nothing in an undamaged volume, and each damage where it is.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -28,8 +28,8 @@ fn check(image: &[u8]) -> Report {
     nandex::check(device, None, &mut |_| {}).unwrap()
 }
 
-/// A volume with a table on flash, an image of each buffer, and a log tail behind the images, as a power cut leaves
-/// it.
+/// Returns a volume with a table on flash, an image of each buffer, and a log tail after the images, as after a power
+/// cut.
 fn image(config: impl Into<AnyConfig>) -> Vec<u8> {
     nandex_baseline::register();
     let device = MemoryDevice::new();
@@ -38,7 +38,7 @@ fn image(config: impl Into<AnyConfig>) -> Vec<u8> {
     device.image()
 }
 
-/// Slices of one part and of three, and with a front.
+/// Returns slices of one part and of three, and with a front.
 fn slice_configs() -> [slicehash::Config; 3] {
     let tiny = slicehash::Config::tiny();
     let parts = slicehash::Config { slices: 5, slice_parts: 3, group_slices: 2, ..tiny };
@@ -57,7 +57,7 @@ fn fill(table: AnyTable) {
         }
     }
     table.sync().unwrap();
-    // As a power cut leaves it: nothing more is written.
+    // As after a power cut: nothing more is written.
     std::mem::forget(table);
 }
 
@@ -105,7 +105,7 @@ fn a_whole_volume_has_no_findings_after_a_crash_and_after_a_close() {
     }
 }
 
-/// Damages each page in turn; gives the kinds of those that are needed.
+/// Damages each page in turn; returns the kinds of those that are needed.
 fn damage_each_page(image: &[u8]) -> Vec<String> {
     let all = everything(image.to_vec()).unwrap();
     assert_eq!(all.len() as u64, KEYS);
@@ -117,7 +117,7 @@ fn damage_each_page(image: &[u8]) -> Vec<String> {
         let findings = check(&damaged).findings;
         assert!(findings.len() <= 1, "page {page}: {findings:#?}");
         let Some(finding) = findings.first() else {
-            // Nobody needs it: everything is there all the same.
+            // The page is not needed: everything is present nevertheless.
             let of_log = log.newest.pages;
             if number < of_log.start || number >= of_log.end() {
                 assert_eq!(everything(damaged).unwrap(), all, "page {page}");
@@ -147,7 +147,7 @@ fn a_damaged_page_of_each_kind_is_found_and_named_and_the_others_are_not_needed(
     assert_eq!(damage_each_page(&image(multilevel::Config::tiny())), levels);
 }
 
-/// The pages of this kind.
+/// Returns the pages of this kind.
 fn pages_of(image: &[u8], kind: PageKind) -> impl Iterator<Item = usize> {
     let pages = image.chunks(PAGE_BYTES).enumerate();
     let is_kind = move |(number, bytes): &(usize, &[u8])| {
@@ -157,7 +157,7 @@ fn pages_of(image: &[u8], kind: PageKind) -> impl Iterator<Item = usize> {
     pages.filter(is_kind).map(|(number, _)| number)
 }
 
-/// What a check finds where the contents of a page are not what they should be, and its checksum is right.
+/// Returns the findings of a check if the contents of a page are wrong but its checksum is right.
 fn resealed(image: &[u8], kind: PageKind, page: usize, change: impl Fn(&mut [u8])) -> Vec<Finding> {
     let mut image = image.to_vec();
     let bytes = &mut image[page * PAGE_BYTES..(page + 1) * PAGE_BYTES];
@@ -171,7 +171,7 @@ fn resealed(image: &[u8], kind: PageKind, page: usize, change: impl Fn(&mut [u8]
 #[test]
 fn an_entry_that_no_lookup_would_find_is_found_by_the_check() {
     let image = image(Config::tiny());
-    // Its first slot is taken.
+    // Its first slot is used.
     let is_taken = |page: &usize| image[page * PAGE_BYTES + PAGE_HEADER_BYTES] & 3 == 1;
     let page = pages_of(&image, PageKind::Data).find(is_taken).unwrap();
     let slots_at = PAGE_BYTES - PAGE_HEADER_BYTES - 62 * 4 * 16;

@@ -1,8 +1,8 @@
-//! BufferHash on a raw flash chip: each super table in its own part, blocks erased before they are written
-//! again, everything that is overwritten in place on the volume's device.
+//! BufferHash on a raw flash chip: each super table in its own part, blocks erased before they are written again, and
+//! everything that is overwritten in place on the volume's device.
 //!
-//! The simulated chip refuses what flash cannot do, so that a write to a page that is not erased, or an
-//! erase of part of a block, fails these tests by itself.
+//! The simulated chip rejects what flash cannot do, so that a write to a page that is not erased, or an erase of part
+//! of a block, fails these tests.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ use super::{BUS_NS, COMMAND_NS, ERASE_NS, PROGRAM_NS};
 /// Two pages of a buffer and one of its filter: a segment is one block.
 const BLOCK_PAGES: u32 = 3;
 
-/// A chip of which nothing is known: no page of it is erased.
+/// Returns a chip in an unknown state: no page of it is erased.
 fn chip() -> SimDevice {
     super::raw_chip(24, BLOCK_PAGES, Fill::Sequential)
 }
@@ -67,7 +67,7 @@ fn put(table: &BufferHash, pairs: &[(u64, u64)]) -> Result<()> {
 const BATCHES: u64 = 400;
 const BATCH: u64 = 100;
 
-/// The batch of that number: new keys, and each time some of an older batch with new values.
+/// Returns the batch with this number: new keys, and each time some of an older batch with new values.
 fn batch(number: u64) -> Vec<(u64, u64)> {
     let old = (number / 2 * BATCH..).take(5).map(|key| (key, number));
     (number * BATCH..(number + 1) * BATCH).map(|key| (key, number)).chain(old).collect()
@@ -89,7 +89,7 @@ fn every_policy_agrees_with_the_oracle_over_several_laps_and_openings() -> Resul
                 table = open(device.clone(), &chip)?;
             }
         }
-        // What a partial discard puts back takes up to four in five incarnations of a part.
+        // The entries that a partial discard puts back take up to four in five incarnations of a part.
         let young = if policy.is_partial() { 8 } else { 20 };
         let mut found = 0;
         for (&key, &value) in &oracle {
@@ -175,13 +175,13 @@ fn each_super_table_goes_round_in_its_own_part_of_the_chip() -> Result<()> {
     Ok(())
 }
 
-/// What both devices hold after the power went at a moment.
+/// The contents of both devices after a power cut.
 struct Remains {
     device: SimDevice,
     chip: SimDevice,
 }
 
-/// Works until the power goes, and gives what is left and how many batches were acknowledged.
+/// Works until the power cut, and returns what is left and the number of acknowledged batches.
 fn cut(of_chip: bool, after: u64, seed: u64) -> (Remains, Option<u64>) {
     let (device, chip) = (SimDevice::instant(), chip());
     if of_chip {
@@ -199,10 +199,10 @@ fn cut(of_chip: bool, after: u64, seed: u64) -> (Remains, Option<u64>) {
     (Remains { device, chip }, acknowledged)
 }
 
-/// Every young acknowledged batch is there, and nothing older than the newest version of a key.
+/// Checks that every young acknowledged batch is present, and nothing older than the newest version of a key.
 fn check(table: &BufferHash, acknowledged: u64, story: &str) -> Result<()> {
     let oracle: HashMap<_, _> = (0..acknowledged).flat_map(batch).collect();
-    // The batch that was being written may be there as well.
+    // The batch that was being written may be present as well.
     let under_way: HashMap<_, _> = batch(acknowledged).into_iter().collect();
     for (key, value) in &oracle {
         let got = table.get_u64(*key)?;
@@ -226,7 +226,7 @@ fn sweep(of_chip: bool, operations: u64, cuts: u64) -> Result<()> {
             Err(error) => panic!("{story}: {error}"),
         };
         check(&table, acknowledged, &story)?;
-        // It goes on, over blocks whose erase or write was cut, and opens again.
+        // It continues, over blocks whose erase or write was cut, and opens again.
         (acknowledged..acknowledged + 100).try_for_each(|number| put(&table, &batch(number)))?;
         table.close()?;
         check(&open(device, &chip)?, acknowledged + 100, &story)?;
@@ -266,7 +266,7 @@ fn a_chip_of_another_volume_or_an_empty_one_is_told() -> Result<()> {
     let empty = chip();
     empty.grow(72)?;
     told(&empty, "give the one that the table was created with");
-    // All of one super table's pages may be damaged, and the others are still proof enough.
+    // All pages of one super table may be damaged, and the others are still sufficient proof.
     let mut bytes = chip_of_one.survivors(0).to_bytes();
     (0..18).for_each(|page| bytes[page * 4096 + 100] ^= 1);
     let damaged = chip().with_image(Image::from_bytes(&bytes));

@@ -1,16 +1,16 @@
-//! What a flush costs on a raw flash chip, measured on the simulated one and set against the formulas of
-//! NSDI'10, section 6.1, to the nanosecond.
+//! The cost of a flush on a raw flash chip, measured on the simulated one and compared with the formulas of NSDI'10,
+//! section 6.1, to the nanosecond.
 //!
-//! A partition of the chip holds incarnations of `n_i` pages one after another, each written over the
-//! oldest, whatever the block of `n_b` pages. There are two ways to do so, and the paper's C2 and C3
-//! each belong to one of them:
+//! A partition of the chip holds incarnations of `n_i` pages one after another, each written over the oldest,
+//! regardless of the block of `n_b` pages. There are two ways to do so, and the paper's C2 and C3 each belong to one of
+//! them:
 //!
-//! - [`Partition::flush_keeping`] saves what else is in the blocks that it must erase, and puts it back
-//!   (C3). Then every flush erases, also where `n_i` is less than `n_b`, for which C2 charges a share.
-//! - [`Partition::flush_evicting`] erases a block when it enters it, with all that is in it, as section 5.2
-//!   says. Then an erase serves `n_b / n_i` flushes, as C2 says, and nothing is copied.
+//! - [`Partition::flush_keeping`] saves the other contents of the blocks that it must erase, and puts them back (C3).
+//!   Then every flush erases, even if `n_i` is less than `n_b`, for which C2 charges a share.
+//! - [`Partition::flush_evicting`] erases a block with all its contents when it enters it, as in section 5.2. Then an
+//!   erase serves `n_b / n_i` flushes, as in C2, and nothing is copied.
 //!
-//! So for small incarnations C1 + C2 + C3 is between the two; from a block on, the first is the formula.
+//! So for small incarnations C1 + C2 + C3 is between the two; from the size of a block on, the first is the formula.
 
 use std::ops::Range;
 
@@ -29,8 +29,8 @@ fn chip() -> SimDevice {
     super::raw_chip(256, BLOCK_PAGES as u32, Fill::Empty)
 }
 
-/// The linear costs that such a chip has by construction. All numbers are multiples of powers of two, so
-/// the floats are exact.
+/// Returns the linear costs of the chip by construction. All numbers are multiples of powers of two, so the floats are
+/// exact.
 fn costs() -> FlashCosts {
     let page = PAGE_BYTES as f64;
     let per_page = |ns: u64| Linear { fixed_ns: COMMAND_NS as f64, byte_ns: ns as f64 / page };
@@ -58,12 +58,12 @@ struct Partition {
     slots: u64,
     /// Incarnations written so far; number `q` is in slot `q mod slots`.
     written: u64,
-    /// The incarnation in each slot, while all of it is there.
+    /// The incarnation in each slot, as long as all of it is there.
     held: Vec<Option<u64>>,
 }
 
 impl Partition {
-    /// At least four incarnations in whole blocks, all written.
+    /// Returns a partition of at least four incarnations in whole blocks, all written.
     fn full(incarnation_pages: u64) -> Self {
         let blocks = (1..).find(|blocks| {
             let pages = blocks * BLOCK_PAGES;
@@ -106,7 +106,7 @@ impl Partition {
         }
     }
 
-    /// Writes an incarnation over the oldest and keeps all others; gives what it took.
+    /// Writes an incarnation over the oldest and keeps all others; returns the time it took.
     fn flush_keeping(&mut self) -> u64 {
         let start_ns = self.device.now();
         let new = self.range(self.written % self.slots);
@@ -121,8 +121,7 @@ impl Partition {
         self.device.now() - start_ns
     }
 
-    /// Writes an incarnation and erases each block that it enters, with all that is in it; gives what it
-    /// took.
+    /// Writes an incarnation and erases each block that it enters, with all its contents; returns the time it took.
     fn flush_evicting(&mut self) -> u64 {
         let start_ns = self.device.now();
         let new = self.range(self.written % self.slots);
@@ -140,7 +139,7 @@ impl Partition {
         self.device.now() - start_ns
     }
 
-    /// Everything that should be there is, byte by byte; gives how many incarnations that are.
+    /// Checks that everything that should be there is, byte by byte; returns the number of incarnations.
     fn check(&self) -> usize {
         for (slot, number) in self.held.iter().enumerate() {
             let Some(number) = number else { continue };
@@ -150,7 +149,7 @@ impl Partition {
         self.held.iter().flatten().count()
     }
 
-    /// Runs of other incarnations' pages in the blocks of the next incarnation.
+    /// Returns the runs of other incarnations' pages in the blocks of the next incarnation.
     fn runs(&self) -> u64 {
         let new = self.range(self.written % self.slots);
         let blocks = blocks_around(&new);
@@ -205,9 +204,8 @@ fn a_flush_that_keeps_the_others_costs_the_papers_c1_c2_and_c3() {
         for _ in 0..2 * slots {
             let runs = partition.runs() as f64;
             let measured = partition.flush_keeping() as f64;
-            // C3 has the fixed costs of one run before or behind; there may be none or two. And where
-            // an incarnation is smaller than a block C2 has its share of an erase, but each flush needs
-            // a whole one.
+            // C3 has the fixed costs of one run before or after; there may be none or two. And if an incarnation is
+            // smaller than a block C2 has its share of an erase, but each flush needs a whole one.
             let not_in_c2 = all_erased - c2;
             assert_eq!(measured, c1 + c2 + c3 + not_in_c2 + (runs - 1.0) * fixed, "{pages} pages");
             assert!(pages < BLOCK_PAGES || not_in_c2 == 0.0);
@@ -241,8 +239,8 @@ fn a_ring_that_erases_as_it_enters_blocks_costs_c1_and_c2_on_average() {
         let total: u64 = (0..2 * slots).map(|_| partition.flush_evicting()).sum();
         let per_flush = costs.flush_write_ns(flush) + costs.flush_erase_ns(flush);
         assert_eq!(total as f64, per_flush * 2.0 * slots as f64, "{pages} pages");
-        // The price is the space of the block that was entered: it counts for one incarnation less
-        // than it holds, until it is full again.
+        // The price is the space of the block that was entered: it counts for one incarnation less than it holds, until
+        // it is full again.
         partition.flush_evicting();
         let lost = (BLOCK_PAGES / pages).saturating_sub(1);
         assert_eq!(partition.check() as u64, slots - lost, "{pages} pages");
@@ -282,7 +280,7 @@ fn figure_4a_a_buffer_of_one_block_costs_least_on_average_and_at_worst() {
         let bound = if pages % BLOCK_PAGES == 0 { 0.999 } else { 1.0 };
         assert!(mean > mean_at_block * bound, "{pages} pages");
     }
-    // Smaller buffers cost more with each halving on average, larger ones with each block at worst.
+    // Smaller buffers cost more with each halving on average, larger ones with each block in the worst case.
     let means = [1, 2, 4, 8, 16, 32].map(|pages| measure(pages).1);
     assert!(means.is_sorted_by(|small, large| small > large), "{means:?}");
     let worst = [32, 64, 96, 128].map(|pages| measure(pages).0);

@@ -1,4 +1,4 @@
-//! Compaction: everything is there, in less space, and a crash leaves one of the two.
+//! Compaction: all entries are present, in less space, and a crash leaves either the old or the new structure.
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -52,7 +52,7 @@ fn map(db: &Database) -> TableOrMap {
     TableOrMap::Map(LargeTable::create(db.volume(), "t", index, values).unwrap())
 }
 
-/// Rounds of updates, and then only every eighth key is left.
+/// Does rounds of updates, after which only every eighth key is left.
 fn lived_in(structure: &TableOrMap, keys: u64) -> Contents {
     for round in 0..4u64 {
         let pairs: Vec<_> =
@@ -78,7 +78,7 @@ fn contents(structure: &TableOrMap) -> Contents {
     all
 }
 
-/// Looks at everything, changes something, and looks again.
+/// Checks everything, changes something, and checks again.
 fn agrees(db: &Database, expected: &Contents, keys: u64, story: &str) {
     let found = db.table_or_map("t").unwrap();
     assert_eq!(contents(&found), *expected, "{story}");
@@ -110,7 +110,7 @@ fn a_table_and_a_map_that_grew_and_shrank_give_back_what_they_do_not_need() {
         assert_eq!(compacted.entries, expected.len() as u64, "{kind}");
         assert!(compacted.flash_bytes < compacted.flash_bytes_before, "{kind}: {compacted:?}");
         let off = compacted.flash_bytes as f64 / predicted as f64;
-        // By the number of entries that the table says, which may be off where most are removed.
+        // Based on the table's own count of entries, which may be off if most are removed.
         assert!((0.3..3.0).contains(&off), "{kind}: {compacted:?}, predicted {predicted}");
         assert_eq!(TableOrMap::names(db.volume()), ["t"], "{kind}");
         let again = db.table_or_map("t").unwrap();

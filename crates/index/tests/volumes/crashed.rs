@@ -1,7 +1,7 @@
-//! A volume that a power cut left and that has a damaged page opens to be read: everything that is whole comes out.
+//! A volume with a damaged page opens read-only after a power cut: everything that is undamaged can be read.
 //!
-//! The log of such a volume has more than its buffers take. An opening for writing flushes, merges and evicts while it
-//! replays, and refuses where it meets the page; one to be read keeps all of it in RAM.
+//! The log of this volume has more than its buffers hold. An opening for writing flushes, merges and evicts while it
+//! replays, and fails when it meets the page; a read-only opening keeps all of it in RAM.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -21,11 +21,11 @@ use super::damage::{Map, each_config, flip, key, keys_in, left, without};
 /// Keys of each table.
 const KEYS: u64 = 3000;
 
-/// What the last updates of a life gave the keys that have one.
+/// The keys that the last updates left, and their values.
 type Oracle = BTreeMap<Vec<u8>, Vec<u8>>;
 
 fn options() -> VolumeOptions {
-    // A long log, so that no checkpoint takes the updates out of it before the power goes.
+    // A long log, so that no checkpoint removes the updates from it before the power cut.
     VolumeOptions {
         threads: Threads::Inline,
         durability: Durability::Never,
@@ -40,13 +40,13 @@ fn open(device: &MemoryDevice, access: Access) -> nandex::Result<Volume> {
     Ok(Volume::open(Arc::new(device.clone()), options)?)
 }
 
-/// Puts some keys, removes some, and puts some again; returns those that are there in the end. Calls `midway` while
+/// Puts some keys, removes some, and puts some again; returns those that are present at the end. Calls `midway` while
 /// nothing is synced.
 fn live(table: &AnyTable, mut midway: impl FnMut()) -> Oracle {
     let mut oracle = Oracle::new();
     let mut put = |number: u64, round: u64| {
         let value = (number << 8 | round).to_le_bytes();
-        // A full table refuses it.
+        // A full table rejects it.
         if table.insert(&key(number), &value).is_ok() {
             oracle.insert(key(number).to_vec(), value.to_vec());
         }
@@ -66,8 +66,8 @@ fn live(table: &AnyTable, mut midway: impl FnMut()) -> Oracle {
     oracle
 }
 
-/// A table as two power cuts leave it: one in the middle of updates, and one after all were synced, with what is there
-/// then.
+/// Returns a table after two power cuts: one in the middle of updates, and one after all were synced, with the entries
+/// at that time.
 fn crashed(config: &AnyConfig, own: &OpenOptions) -> (Vec<u8>, Vec<u8>, Oracle) {
     let device = SimDevice::instant();
     let options = VolumeOptions { durability: Durability::Every(HOUR), ..options() };
@@ -81,14 +81,14 @@ fn crashed(config: &AnyConfig, own: &OpenOptions) -> (Vec<u8>, Vec<u8>, Oracle) 
 
 const HOUR: std::time::Duration = std::time::Duration::from_secs(3600);
 
-/// Pages that the structures have written, or did once.
+/// Returns the pages that the structures have ever written.
 fn data_pages(image: &[u8]) -> Vec<u64> {
     let sealed = |page: &[u8]| page[4..8] == *b"ndx1" && page[8] > 2;
     let pages = image.chunks_exact(PAGE_BYTES).zip(0..);
     pages.filter(|(page, _)| sealed(page)).map(|(_, number)| number).collect()
 }
 
-/// All that can be read, and the pages that are told; the device stays as it is.
+/// Returns everything that can be read, and the pages that are reported; the device is not changed.
 fn read_past(device: &MemoryDevice, own: &OpenOptions) -> (Map, BTreeMap<u64, u64>) {
     let before = device.image();
     let volume = open(device, Access::ReadOnly).unwrap();
@@ -100,7 +100,7 @@ fn read_past(device: &MemoryDevice, own: &OpenOptions) -> (Map, BTreeMap<u64, u6
     all
 }
 
-/// Looks up keys: the right answer, or an error.
+/// Looks up keys: each lookup returns the right answer, or an error.
 fn look_up(device: &MemoryDevice, own: &OpenOptions, whole: &Map, numbers: &[u64]) {
     let volume = open(device, Access::ReadOnly).unwrap();
     let table = AnyTable::open_with(&volume, "t", own).unwrap();
@@ -111,12 +111,12 @@ fn look_up(device: &MemoryDevice, own: &OpenOptions, whole: &Map, numbers: &[u64
     }
 }
 
-/// Damaged pages: openings for writing that were refused, and what those to be read have said.
+/// The damaged pages: openings for writing that failed, and the reports of read-only openings.
 #[derive(Debug, Default)]
 struct Refused {
     tried: u64,
     refused: u64,
-    /// Pages that the openings to be read have told.
+    /// The pages that the read-only openings have reported.
     told: u64,
 }
 
@@ -141,7 +141,7 @@ impl Refused {
     }
 }
 
-/// Some pages of a table that a power cut left, damaged one at a time.
+/// Damages some pages of a table after a power cut, one at a time.
 fn pages_damaged(label: &str, image: &[u8], own: &OpenOptions, whole: &Map) -> Refused {
     let device = MemoryDevice::from_image(image.to_vec());
     let mut refused = Refused::default();
@@ -190,7 +190,7 @@ fn a_crashed_volume_with_a_damaged_page_gives_all_that_is_whole_to_be_read() {
         all.add(refused);
     });
     println!("{all:?}");
-    // Otherwise the openings to be read would show nothing.
+    // Otherwise the read-only openings would show nothing.
     assert!(all.refused > 20 && all.refused < all.tried && all.told > 100, "{all:?}");
 }
 
@@ -212,7 +212,7 @@ fn crashed_filter(config: &AnyConfig, own: &OpenOptions) -> (Vec<u8>, BTreeSet<u
     (device.survivors(0).to_bytes(), oracle)
 }
 
-/// A filter or a counting table opens to be read, and never denies a key that it has.
+/// A filter or a counting table opens read-only, and never reports a present key as absent.
 #[test]
 fn a_crashed_filter_with_a_damaged_page_opens_and_denies_no_key() {
     for (_, row) in registry::filters() {

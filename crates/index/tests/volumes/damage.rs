@@ -1,4 +1,4 @@
-//! What an iteration past damage leaves out: the entries of damaged pages, and nothing else.
+//! The omissions of an iteration past damage: the entries of damaged pages, and nothing else.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::ops::Deref;
@@ -17,14 +17,14 @@ use nandex_baseline::registry;
 /// Keys and values of any width.
 pub type Map = BTreeMap<Vec<u8>, Vec<u8>>;
 
-/// Keys of each table: more than a growing one begins with.
+/// The keys of each table: more than a growing one begins with.
 const KEYS: u64 = 3000;
 
 fn options() -> VolumeOptions {
     VolumeOptions { threads: Threads::Inline, ..VolumeOptions::tiny() }
 }
 
-/// A key whose bytes are nowhere else.
+/// Returns a key whose bytes occur nowhere else.
 pub fn key(number: u64) -> [u8; 16] {
     let mixed = number.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     let mut key = [0; 16];
@@ -33,7 +33,7 @@ pub fn key(number: u64) -> [u8; 16] {
     key
 }
 
-/// Changes four bytes of each page, which puts it right again when done twice.
+/// Changes four bytes of each page; doing it twice restores the page.
 pub fn flip(device: &MemoryDevice, pages: &[u64]) {
     for page in pages {
         let mut buf = device.read(PageId(*page), PageBuf::zeroed(1)).unwrap();
@@ -42,7 +42,7 @@ pub fn flip(device: &MemoryDevice, pages: &[u64]) {
     }
 }
 
-/// The keys whose bytes are in a page.
+/// Returns the keys whose bytes are in a page.
 pub fn keys_in(image: &[u8], page: u64) -> BTreeSet<Vec<u8>> {
     let start = page as usize * PAGE_BYTES;
     let windows: HashSet<&[u8]> = image[start..start + PAGE_BYTES].windows(16).collect();
@@ -50,7 +50,7 @@ pub fn keys_in(image: &[u8], page: u64) -> BTreeSet<Vec<u8>> {
     all.filter(|key| windows.contains(&key[..])).collect()
 }
 
-/// What is left, each key once, and the pages that are told, each once.
+/// Returns the remaining entries, each key once, and the reported pages, each once.
 pub fn left<K: Into<Vec<u8>>, V: Deref<Target = [u8]>>(
     items: impl Iterator<Item = Result<(K, V), Damage>>,
 ) -> (Map, BTreeMap<u64, u64>) {
@@ -77,7 +77,7 @@ pub fn without(whole: &Map, lost: &BTreeSet<Vec<u8>>) -> Map {
     kept.map(|(key, value)| (key.clone(), value.clone())).collect()
 }
 
-/// Every table's configurations for tests, with keys of 16 and values of 8 bytes.
+/// Calls `check` with every table's configurations for tests, with keys of 16 and values of 8 bytes.
 pub fn each_config(mut check: impl FnMut(&TestTable)) {
     for (_, row) in registry::tables() {
         for variant in 0..row.testing.variants {
@@ -113,7 +113,7 @@ fn fill(table: &AnyTable, numbers: impl Iterator<Item = u64>, round: u64) {
     }
 }
 
-/// The pages that are told when every page is damaged: those with entries that are not in RAM.
+/// Returns the pages that are reported when every page is damaged: those with entries that are not in RAM.
 fn pages_with_entries(device: &MemoryDevice, table: &AnyTable) -> Vec<u64> {
     let all: Vec<u64> = (0..device.page_count()).collect();
     flip(device, &all);
@@ -143,7 +143,7 @@ fn exactly_the_entries_of_damaged_pages_are_left_out() {
             let held = keys_in(&image, *page);
             let lost = lost(&whole, &pairs);
             assert!(pairs == without(&whole, &lost), "{} page {page}", made.label);
-            // A page of a growing SliceHash's older table has keys that the newer one has copied already.
+            // A page of a growing SliceHash's older table has keys that the newer one has already copied.
             let is_exact = if made.config.kind() == "growing-slicehash" {
                 lost.is_subset(&held)
             } else {
@@ -167,7 +167,7 @@ fn exactly_the_entries_of_damaged_pages_are_left_out() {
     });
 }
 
-/// Of a key with versions on several pages, an older one may come, and never one that was not put.
+/// For a key with versions on several pages, an older one may be returned, but never one that was not put.
 #[test]
 fn an_older_version_may_stand_for_one_on_a_damaged_page() {
     each_table(|made, create| {
@@ -192,7 +192,7 @@ fn an_older_version_may_stand_for_one_on_a_damaged_page() {
     });
 }
 
-/// Changes every fifth page of entries and every page of filters, wherever one is or was.
+/// Changes every fifth page of entries and every page of filters, current or former.
 fn flip_some(device: &MemoryDevice) {
     let image = device.image();
     let pages = image.chunks_exact(PAGE_BYTES).zip(0..);
@@ -239,7 +239,7 @@ fn large(device: &MemoryDevice) -> LargeTable<AnyTable> {
     LargeTable::create(&volume, "t", index, ValuesConfig::tiny()).unwrap()
 }
 
-/// Records of a table of any size are on pages of their own; one may begin on a page and end on the next.
+/// Records of a table of any size are on their own pages; one may begin on a page and end on the next.
 #[test]
 fn exactly_the_records_of_damaged_pages_are_left_out() {
     let device = MemoryDevice::new();

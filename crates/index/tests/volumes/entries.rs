@@ -1,4 +1,5 @@
-//! A table that refuses holds the entries that it was made for: each of them, whatever their number, widths and RAM.
+//! A table that rejects more holds the entries that it was made for: each of them, whatever their number, widths and
+//! RAM.
 
 use std::sync::Arc;
 
@@ -19,14 +20,14 @@ fn volume(device: &MemoryDevice, log_bytes: u64) -> Volume {
     Volume::create(Arc::new(device.clone()), options).unwrap()
 }
 
-/// A key that hashing spreads like any other.
+/// Returns a key that hashing spreads like any other.
 fn key(number: u64, bytes: usize) -> Vec<u8> {
     let mut key = number.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_le_bytes().to_vec();
     key.resize(bytes, 7);
     key
 }
 
-/// Inserts that many keys into a new table, opens it again, and finds all of them.
+/// Inserts `entries` keys into a new table, opens it again, and finds all of them.
 fn fill(advised: &Prediction, (key_bytes, value_bytes): (usize, usize), entries: u64) {
     let device = MemoryDevice::new();
     let volume = volume(&device, advised.config.log_bytes_best());
@@ -68,7 +69,7 @@ fn a_table_that_refuses_takes_as_many_entries_as_were_asked_for() {
     assert!(tables >= 2 * 3 * ENTRIES.len() - 12, "{tables}");
 }
 
-/// With keys and values of 220 bytes, and so records of 256, for which space was asked.
+/// With keys and values of 220 bytes, and so records of 256, for which space was requested.
 #[test]
 fn a_table_of_any_size_takes_as_many_entries_as_were_asked_for() {
     for entries in ENTRIES.into_iter().filter(|entries| *entries <= 130_000) {

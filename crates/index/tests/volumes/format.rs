@@ -1,5 +1,5 @@
-//! The format stays what docs/format.md says: volumes that earlier versions wrote open and hold what
-//! they held, pinned bytes stay the same, and a reader built from the page alone reads them.
+//! The format stays as described in docs/format.md: volumes that earlier versions wrote open with all their contents,
+//! pinned bytes stay the same, and a reader built from the page alone reads them.
 
 mod golden;
 mod large;
@@ -27,8 +27,8 @@ use nandex::{
 };
 use nandex_baseline::{Multilevel, multilevel};
 
-/// A fixture, unpacked. Where `NANDEX_FIXTURES` is `write` it is written again first, which only a new version of the
-/// format is a reason for.
+/// Returns an unpacked fixture. If `NANDEX_FIXTURES` is `write` it is written again first; only a new version of the
+/// format is a reason for that.
 fn fixture(name: &str) -> Vec<u8> {
     let is_of_then = large::OF_THEN.contains(&name);
     if !is_of_then && std::env::var("NANDEX_FIXTURES").is_ok_and(|what| what == "write") {
@@ -75,7 +75,7 @@ fn open(name: &str) -> Volume {
     Volume::open(Arc::new(MemoryDevice::from_image(image)), VolumeOpenOptions::default()).unwrap()
 }
 
-/// What all fixtures hold: of these numbers each with three times itself, but for every seventh.
+/// Fills the contents of all fixtures: each of these numbers with three times itself, except for every seventh.
 fn fill(table: &AnyTable, keys: Range<u64>) {
     for key in keys {
         table.insert_u64(key, key * 3).unwrap();
@@ -100,7 +100,7 @@ fn assert_filled(volume: &Volume, name: &str, config: impl Into<AnyConfig>, keys
     assert_eq!(pairs.unwrap().len(), live, "{name}");
 }
 
-/// One table for each policy, the last with Bloom filters.
+/// Returns one table for each policy, the last with Bloom filters.
 fn policies() -> Vec<(&'static str, Config)> {
     let with = |policy| Config { policy, ..Config::tiny() };
     let bloom = FilterShape::bloom(470, 12.0, 1).unwrap();
@@ -122,7 +122,7 @@ fn volumes_that_version_1_closed_or_left_in_a_crash_open_and_hold_everything() {
     assert_filled(&crashed, "seen", Config::tiny(), 2500);
 }
 
-/// A table whose super tables were rewritten several times.
+/// Returns a table whose super tables were rewritten several times.
 fn cleaned_config() -> Config {
     Config {
         policy: Policy::Reject,
@@ -145,14 +145,14 @@ fn tables_that_were_cleaned_when_they_were_closed_or_left_in_a_crash_hold_everyt
     }
 }
 
-/// Tables that estimate their keys by what merges found.
+/// Returns tables that estimate their keys from the results of merges.
 fn updated_configs() -> [(&'static str, AnyConfig); 3] {
     let slices = slicehash::Config { partitions: 2, buffer_pages: 1, ..slicehash_tiny() };
     let grown = slicehash::growing::Config::tiny();
     [("slices", slices.into()), ("splits", grown.into()), ("records", rhik_configs()[0].1.into())]
 }
 
-/// The shares of new keys are in the checkpoint where they were closed, and in the moves of a SliceHash after a crash.
+/// The shares of new keys are in the checkpoint of closed tables, and in the moves of a SliceHash after a crash.
 #[test]
 fn tables_that_were_updated_when_they_were_closed_or_left_in_a_crash_count_their_keys() {
     for fixture in ["v1-updated-closed", "v1-updated-crash"] {
@@ -173,7 +173,7 @@ fn tables_of_every_policy_that_version_1_wrote_open_with_it() {
     policies().into_iter().for_each(|(name, config)| assert_filled(&volume, name, config, 700));
 }
 
-/// A SliceHash of each sort: evicting, refusing, in parts, with a front.
+/// Returns a SliceHash of each sort: evicting, rejecting, in parts, with a front.
 fn slice_configs() -> Vec<(&'static str, slicehash::Config)> {
     let tiny = slicehash::Config { partitions: 2, buffer_pages: 1, slices: 5, ..slicehash_tiny() };
     let parts = slicehash::Config { slices: 3, slice_parts: 2, group_slices: 2, ..tiny };
@@ -190,7 +190,7 @@ fn slicehash_tiny() -> slicehash::Config {
     slicehash::Config { entries_max: 1000, ..slicehash::Config::tiny() }
 }
 
-/// Closed, and left in a crash with slicetables that only moves in the log name.
+/// Fixtures that were closed, and that were left by a crash with slicetables that only moves in the log name.
 #[test]
 fn slicehashes_that_version_1_wrote_open_and_hold_everything() {
     for name in ["v1-slicehash-closed", "v1-slicehash-crash"] {
@@ -201,12 +201,12 @@ fn slicehashes_that_version_1_wrote_open_and_hold_everything() {
     }
 }
 
-/// The tables that grow; one of slices so few that they overflow when partitions split.
+/// Returns the growing tables; one has so few slices that they overflow when partitions split.
 fn growing_configs() -> [(&'static str, AnyConfig); 3] {
     let grown = slicehash::growing::Config::tiny();
     let few = slicehash::Config { buffer_pages: 1, slices: 1, entries_max: 253, ..grown.first };
     let tight = slicehash::growing::Config { first: few, ..grown };
-    // As it was before generations counted keys.
+    // The configuration from before generations counted keys.
     let generations = bufferhash::growing::Config::tiny();
     let first = Config { keeps_versions: false, ..generations.first };
     [
@@ -216,7 +216,7 @@ fn growing_configs() -> [(&'static str, AnyConfig); 3] {
     ]
 }
 
-/// Closed, and left in a crash while partitions split.
+/// Fixtures that were closed, and that were left by a crash while partitions split.
 #[test]
 fn tables_that_grew_open_and_hold_everything() {
     for fixture in ["v1-growing-closed", "v1-growing-crash"] {
@@ -229,12 +229,12 @@ fn tables_that_grew_open_and_hold_everything() {
     }
 }
 
-/// A growing table, of which a generation has taken over what those before it had.
+/// Returns a growing table in which a generation has taken over the entries of those before it.
 fn taken_over_config() -> bufferhash::growing::Config {
     bufferhash::growing::Config { incarnations_max: 12, ..bufferhash::growing::Config::tiny() }
 }
 
-/// One whose later generations have larger buffers.
+/// Returns one whose later generations have larger buffers.
 fn sizes_config() -> bufferhash::growing::Config {
     bufferhash::growing::Config { buffer_pages_max: 8, ..taken_over_config() }
 }
@@ -256,14 +256,15 @@ fn tables_of_a_generation_that_took_over_from_others_hold_everything() {
     }
 }
 
-/// A RHIK of several partitions, and one whose tables split early.
+/// Returns a RHIK of several partitions, and one whose tables split early.
 fn rhik_configs() -> [(&'static str, rhik::Config); 2] {
     let small = rhik::Config { partitions: 2, buffer_pages: 1, ..rhik::Config::tiny() };
     let early = rhik::Config { partitions: 1, neighbourhood: 6, split_permille: 600, ..small };
     [("usual", small), ("early", early)]
 }
 
-/// Closed, and left in a crash with updates that only the log holds, and tables that no checkpoint names.
+/// Fixtures that were closed, and that were left by a crash with updates that only the log holds, and tables that no
+/// checkpoint names.
 #[test]
 fn rhiks_that_version_1_wrote_open_and_hold_everything() {
     for fixture in ["v1-rhik-closed", "v1-rhik-crash"] {
@@ -276,7 +277,7 @@ fn rhiks_that_version_1_wrote_open_and_hold_everything() {
     }
 }
 
-/// A multi-level index of several partitions, and one of groups of a page and a first level of two.
+/// Returns a multi-level index of several partitions, and one of groups of a page and a first level of two.
 fn multilevel_configs() -> [(&'static str, multilevel::Config); 2] {
     let tiny = multilevel::Config::tiny();
     let small = multilevel::Config { partitions: 2, buffer_pages: 1, ..tiny };
@@ -290,7 +291,8 @@ fn multilevel_configs() -> [(&'static str, multilevel::Config); 2] {
     [("usual", small), ("single", single)]
 }
 
-/// Closed, and left in a crash with updates that only the log holds, and groups that no checkpoint names.
+/// Fixtures that were closed, and that were left by a crash with updates that only the log holds, and groups that no
+/// checkpoint names.
 #[test]
 fn multilevel_indexes_that_version_1_wrote_open_and_hold_everything() {
     for fixture in ["v1-multilevel-closed", "v1-multilevel-crash"] {
@@ -303,7 +305,7 @@ fn multilevel_indexes_that_version_1_wrote_open_and_hold_everything() {
     }
 }
 
-/// A table of each structure with a policy that evicts.
+/// Returns a table of each structure with a policy that evicts.
 fn evicting_configs() -> [(&'static str, AnyConfig); 2] {
     let ring = Config { super_tables: 2, segments: 10, incarnations_max: 6, ..Config::tiny() };
     [("ring", ring.into()), ("slices", slice_configs()[0].1.into())]
@@ -334,10 +336,10 @@ fn a_table_of_an_earlier_version_has_evicted_nothing_that_is_known() {
     }
 }
 
-/// Different keys of the fixture whose tables evict.
+/// The number of different keys of the fixture whose tables evict.
 const EVICTING_KEYS: u64 = 8000;
 
-/// A cascade filter of each sort: the deck's levels, parts with one level, counts.
+/// Returns a cascade filter of each sort: the deck's levels, parts with one level, counts.
 fn filter_configs() -> Vec<(&'static str, cascade::Config)> {
     let exact = cascade::Config { rate: 1e-9, ..cascade::Config::tiny() };
     let wide = cascade::Config { parts: 3, fan_out: None, ..exact };
@@ -348,7 +350,7 @@ fn filter_configs() -> Vec<(&'static str, cascade::Config)> {
     ]
 }
 
-/// Every key once, every seventh taken out again, and every tenth 300 times more.
+/// Inserts every key once, deletes every seventh, and adds every tenth 300 times more.
 fn note(filter: &Cascade, keys: std::ops::Range<u64>) {
     for key in keys {
         filter.insert(&key.to_le_bytes()).unwrap();
@@ -361,7 +363,8 @@ fn note(filter: &Cascade, keys: std::ops::Range<u64>) {
     }
 }
 
-/// Closed, and left in a crash with updates that only the log holds, on both sides of cuts.
+/// Fixtures that were closed, and that were left by a crash with updates that only the log holds, on both sides of
+/// cuts.
 #[test]
 fn filters_that_version_1_wrote_open_and_hold_everything() {
     for name in ["v1-cascade-closed", "v1-cascade-crash"] {
@@ -379,7 +382,7 @@ fn filters_that_version_1_wrote_open_and_hold_everything() {
     }
 }
 
-/// A counting table of each discipline, with whole keys and with fingerprints.
+/// Returns a counting table of each discipline, with whole keys and with fingerprints.
 fn counting_configs() -> [(&'static str, counting::Config); 3] {
     let small = counting::Config { change_permille: 600, ..counting::Config::tiny() };
     [
@@ -389,7 +392,7 @@ fn counting_configs() -> [(&'static str, counting::Config); 3] {
     ]
 }
 
-/// Adds a number's square to it, takes one from every third, and removes every seventh.
+/// Adds a number's square to it, subtracts one from every third, and removes every seventh.
 fn count_all(table: &Counting, keys: Range<u64>) {
     for key in keys {
         table.add(&key.to_le_bytes(), (key * key + 1).cast_signed()).unwrap();
@@ -419,7 +422,7 @@ fn counting_tables_that_version_1_wrote_open_and_hold_everything() {
     }
 }
 
-/// A new volume on the calling thread, in which nothing is durable before it is synced.
+/// Returns a new volume on the calling thread, in which nothing is durable before it is synced.
 fn inline(hash: HashKind) -> (MemoryDevice, Volume) {
     let device = MemoryDevice::new();
     let options = VolumeOptions {
@@ -467,7 +470,7 @@ fn write_bufferhashes(name: &str) -> MemoryDevice {
             for (name, config) in policies() {
                 let table = create(name, config);
                 fill(&table, 0..700);
-                // More than the buffers take, so that there are incarnations, and then less again.
+                // More than the buffers hold, so that there are incarnations, and then less again.
                 (700..2600).for_each(|key| table.insert_u64(key, 0).unwrap());
                 (700..2600).for_each(|key: u64| table.remove(&key.to_le_bytes()).unwrap());
                 table.close().unwrap();
@@ -489,7 +492,7 @@ fn write_evicting() -> MemoryDevice {
     device
 }
 
-/// What structures leave that are closed, or what a crash leaves of them and of their synced log.
+/// Returns the image of structures that are closed, or of a crash that leaves them and their synced log.
 fn left_by<S>(
     (device, volume): (MemoryDevice, Volume),
     structures: impl IntoIterator<Item = S>,

@@ -1,4 +1,4 @@
-//! What tables that grow have in common, asked of each of the register.
+//! The common behaviour of growing tables, tested for each in the registry.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -21,7 +21,7 @@ fn volume() -> (Arc<MemoryDevice>, Volume) {
     (device, volume)
 }
 
-/// Four threads insert the same keys into a table, if absent; returns how many were inserted.
+/// Inserts the same keys into a table from four threads, if absent; returns how many were inserted.
 fn insert_absent_with_threads(table: &dyn Table, keys: u64) -> u64 {
     let insert = |thread: u64| {
         let mut inserted = 0;
@@ -40,7 +40,7 @@ fn insert_absent_with_threads(table: &dyn Table, keys: u64) -> u64 {
     })
 }
 
-/// The smallest configuration of each table that grows.
+/// Returns the smallest configuration of each growing table.
 fn tiny() -> impl Iterator<Item = AnyConfig> {
     registry::tables().filter(|(_, table)| table.grows).map(|(_, table)| (table.tiny)())
 }
@@ -49,14 +49,14 @@ fn with_threads(flush_threads: usize) -> OpenOptions {
     OpenOptions { flush_threads: Some(flush_threads), ..OpenOptions::default() }
 }
 
-/// How many parts a table has had.
+/// Returns the number of parts that a table has had.
 fn parts(volume: &Volume) -> usize {
     let number = |name: &str| name.strip_prefix("t/")?.get(1..)?.parse().ok();
     volume.structures().iter().filter_map(|it| number(&it.name)).max().unwrap_or(0)
 }
 
-/// Has the table had that many parts? A RHIK and a multi-level index grow in themselves: they have that many times four
-/// pages in each partition.
+/// Returns whether the table has had at least this number of parts. A RHIK and a multi-level index grow within
+/// themselves: they have four times as many pages in each partition.
 fn has_grown(volume: &Volume, table: &AnyTable, least: usize) -> bool {
     let of_rhik = table.of::<Rhik>().map(|it| it.rhik_stats().tables);
     let of_levels = || table.of::<Multilevel>().map(|it| it.group_stats().pages);

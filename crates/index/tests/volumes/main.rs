@@ -17,14 +17,14 @@ mod registry;
 use nandex_sim::spec::{Flash, Ftl, FtlKind, Host, Level, Mapping, Parallel, Spec, Timing};
 use nandex_sim::{Fill, SimDevice, Ssd};
 
-/// What the operations of a raw chip take; `BUS_NS` is a page's transfer.
+/// The times of a raw chip's operations; `BUS_NS` is a page's transfer.
 const COMMAND_NS: u64 = 5_000;
 const READ_NS: u64 = 25_000;
 const PROGRAM_NS: u64 = 200_000;
 const ERASE_NS: u64 = 1_500_000;
 const BUS_NS: u64 = 409_600;
 
-/// A plane of a raw flash chip, with that many pages of 4 KiB in each block.
+/// Returns a plane of a raw flash chip, with `pages` pages of 4 KiB in each of `blocks` blocks.
 fn raw_chip(blocks: u32, pages: u32, fill: Fill) -> SimDevice {
     let plain = Spec::plain();
     let (page_bytes, chunk_bytes) = (4096, 4096);

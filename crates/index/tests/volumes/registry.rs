@@ -1,4 +1,4 @@
-//! What walks over the rows, asked of every structure: those of nandex, and those that were added.
+//! Code that iterates over the rows, tested with every structure: those of nandex, and those that were added.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -74,7 +74,7 @@ fn a_configuration_is_made_again_from_its_values_as_text() {
         let values: Vec<_> = values.iter().map(of).collect();
         let again = config.with(values.iter().map(|(name, value)| (&name[..], &value[..])));
         assert_eq!(again.unwrap(), config);
-        // Each parameter has a value, or parts that have.
+        // Each parameter has a value, or parts that have values.
         assert!(specs.iter().all(|spec| {
             values.iter().any(|(name, _)| name.split('.').next() == Some(spec.name))
         }));

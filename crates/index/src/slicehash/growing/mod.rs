@@ -1,9 +1,9 @@
-//! A SliceHash that grows: a full table is followed by one of twice the partitions, which takes its entries over.
+//! A growing SliceHash: a full table is followed by one with twice the partitions, which takes over its entries.
 //!
-//! Updates and lookups go to the newest table. A partition of it splits one of the older table with its first merge:
-//! it reads that partition's slicetable, keeps its own half, and writes it with what its buffer holds. A merge reads
-//! and writes a slicetable anyway, so growth costs no pass of its own, and at every moment a lookup reads one page: of
-//! the newest table's slicetable, or of the older one's where the partition has not split yet. When all have split, the
+//! Updates and lookups go to the newest table. A partition of it splits one of the older table with its first merge: it
+//! reads that partition's slicetable, keeps its own half, and writes it with the contents of its buffer. A merge reads
+//! and writes a slicetable anyway, so growth needs no pass of its own, and at every moment a lookup reads one page: of
+//! the newest table's slicetable, or of the older one's if the partition has not split yet. When all have split, the
 //! older table is dropped.
 //!
 //! ```text
@@ -17,17 +17,17 @@
 //! ```
 //!
 //! Invariants
-//! 1. A partition of the newest table either has a slicetable, and needs no older table, or it has none, and what its
-//!    buffers do not know is in the older table.
+//! 1. A partition of the newest table either has a slicetable, and does not need the older table, or it has none, and
+//!    what its buffers do not know is in the older table.
 //! 2. Only the newest table takes updates. An update holds the lock of updates for reading, and a table is replaced
 //!    while it is held for writing. So the older table never changes again, although its last merges may still move
 //!    entries.
-//! 3. What the older table had in RAM and a full slice has no space for stays in RAM as the partition's overflow. Only
-//!    a checkpoint makes such a slicetable's place in the map durable, together with its overflow.
-//! 4. A partition's first slicetable is durable before the map names it, as any other. Until then a crash leaves the
+//! 3. Entries that the older table had in RAM, and for which a full slice has no space, stay in RAM as the partition's
+//!    overflow. Only a checkpoint makes the place of such a slicetable in the map durable, together with its overflow.
+//! 4. A partition's first slicetable is durable before the map names it, like any other. Until then a crash leaves the
 //!    partition without one, and the older table has its entries.
 //! 5. There is at most one older table: it is dropped, in one checkpoint with the maps that replace it, before the next
-//!    table is made.
+//!    table is created.
 //!
 //! | operation | flash reads | flash writes | RAM |
 //! |---|---|---|---|
@@ -79,13 +79,13 @@ pub const TABLE_KIND: &str = "growing-slicehash-table";
 pub type Growing = crate::grow::Growing<Tables>;
 
 impl Growing {
-    /// The partitions of its newest table.
+    /// Returns the number of partitions of its newest table.
     #[must_use]
     pub fn partitions(&self) -> usize {
         self.owner.parts.core().partitions.len()
     }
 
-    /// How many tables there have been; there are at most two at a time, and one that is made before it is needed.
+    /// Returns the number of tables so far; at most two exist at a time, plus one that is created before it is needed.
     #[must_use]
     pub fn tables(&self) -> usize {
         self.owner.parts.number()

@@ -1,4 +1,4 @@
-//! The first table of a growing SliceHash, and what the table costs when it holds what is required.
+//! The first table of a growing SliceHash, and its costs with the required entries.
 
 use super::Config;
 use super::config::{FIXED_RAM_BYTES, buffer_bytes, capacity, ram_bytes, with_partitions};
@@ -18,8 +18,8 @@ const BUFFER_PAGES: u32 = 24;
 const REFUSED_SHARE: f64 = 1e-5;
 
 impl Config {
-    /// The configuration whose first table holds the required entries. Slicetables and buffers are the same for every
-    /// number of entries: a table that begins small may become large.
+    /// Returns the configuration whose first table holds the required entries. Slicetables and buffers are the same for
+    /// every number of entries: a table that begins small may become large.
     ///
     /// # Errors
     /// A policy other than [`Policy::Grow`], RAM or flash too small for the first table.
@@ -57,7 +57,7 @@ impl Config {
     }
 }
 
-/// The configuration and costs of a growing SliceHash when it holds the required entries; see [`Config::advised`].
+/// Returns the configuration and costs of a growing SliceHash with the required entries; see [`Config::advised`].
 ///
 /// # Errors
 /// As [`Config::advised`]; a limit that cannot be kept.

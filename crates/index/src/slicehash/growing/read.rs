@@ -1,4 +1,4 @@
-//! Lookups: the newest table's, which asks the older one where a partition has not split yet.
+//! Lookups in the newest table, which asks the older one for partitions that have not split yet.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use crate::{Error, Result};
 pub(crate) struct TableProbe {
     core: Arc<Core>,
     probe: SliceProbe,
-    /// Was that table dropped meanwhile?
+    /// Whether that table was dropped meanwhile.
     is_stale: bool,
 }
 
@@ -86,7 +86,7 @@ impl PageReads for Owner<Tables> {
 
     fn look(&self, probe: &mut TableProbe, part: u32, page: &PageBuf) -> Result<()> {
         match probe.core.look(&mut probe.probe, part, page) {
-            // Its pages may have been given to others.
+            // Its pages may have been reused.
             Err(_) if !Arc::ptr_eq(&probe.core, &self.parts.core()) => {
                 probe.is_stale = true;
                 Ok(())

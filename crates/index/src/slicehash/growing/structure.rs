@@ -19,7 +19,7 @@ use crate::slicehash;
 use crate::slicehash::scan::Partitions;
 use crate::{OpenOptions, Result, write};
 
-/// A table's row.
+/// The row of one of its tables.
 pub(crate) const TABLE_ROW: Row = Row {
     kind: TABLE_KIND,
     name: "table of a growing SliceHash",
@@ -87,7 +87,7 @@ impl GrowingStructure for Tables {
 impl Configuration for Config {
     crate::schema::configuration!(KIND);
 
-    /// The log keeps its length while the table grows, so it is that of a table of some size.
+    /// The log keeps its length while the table grows, so it suits one size of the table.
     fn log_bytes_best(&self) -> u64 {
         Self::log_bytes_best(self)
     }

@@ -28,26 +28,27 @@ pub struct Tables {
     config: Config,
     options: OpenOptions,
     cache: OnceLock<TableCache>,
-    /// Answers lookups and takes updates.
+    /// The table that answers lookups and takes updates.
     newest: RwLock<Arc<Core>>,
-    /// Read by updates, written when the newest changes: then all updates of the one before have ended.
+    /// Read-locked by updates; write-locked when the newest table changes, so that all updates of the one before have
+    /// ended.
     updates: RwLock<()>,
     owned: Mutex<Owned>,
     requests: Requests,
     spare: Arc<SpareRam>,
 }
 
-/// What owns the tables.
+/// The tables that the owner manages.
 #[derive(Debug, Default)]
 struct Owned {
-    /// The number of the newest one, from 1 on.
+    /// The number of the newest table, from 1 on.
     number: usize,
     newest: Option<SliceHash>,
-    /// The one that it takes over from.
+    /// The table that it takes over from.
     older: Option<SliceHash>,
-    /// The next one, made before it is needed.
+    /// The next table, created before it is needed.
     next: Option<SliceHash>,
-    /// What tables that are gone have counted.
+    /// The counts of tables that no longer exist.
     gone: TableStats,
 }
 
@@ -57,7 +58,7 @@ impl Owned {
     }
 }
 
-/// The name of a table among the parts, from 1 on.
+/// Returns the name of a table among the parts, from 1 on.
 fn part(number: usize) -> String {
     format!("t{number}")
 }
@@ -74,7 +75,7 @@ pub(super) fn table_number(name: &str, found: &str) -> Option<usize> {
 }
 
 impl Tables {
-    /// Opens the tables that exist, and makes the first one if there is none.
+    /// Opens the existing tables, and creates the first one if there is none.
     pub(super) fn open(
         volume: &Volume,
         name: &str,
@@ -106,20 +107,20 @@ impl Tables {
         Ok(tables)
     }
 
-    /// The newest one.
+    /// Returns the newest table.
     #[inline]
     pub(super) fn core(&self) -> Arc<Core> {
         Arc::clone(&self.newest.read().expect("no holder of the newest table's lock panics"))
     }
 
-    /// Has the newest table take over what is left of the older one, and drops that.
+    /// Makes the newest table take over the rest of the older one, and drops that.
     fn settle(&self, owned: &mut Owned) -> Result<()> {
         if let Some(older) = &owned.older {
             let newest = &owned.newest().core;
             newest.take_over_all()?;
             newest.forget_older();
             let counted = older.core.stats();
-            // The newest table takes over what it has counted over its life.
+            // The newest table takes over the life counts.
             let gone = TableStats {
                 entries: 0,
                 ram_bytes: 0,
@@ -170,7 +171,7 @@ impl Tables {
         made.map_err(|error| refused(error, |reason| self.stopped(owned, reason)))
     }
 
-    /// Says what is left of its RAM, with a table that is being made counted.
+    /// Notes how much of its RAM is spare, counting a table that is being created.
     fn leave_spare(&self, owned: &Owned, making: Option<&slicehash::Config>) -> Result<()> {
         let tables = [&owned.older, &owned.newest, &owned.next].into_iter().flatten();
         let tables = || tables.clone().map(SliceHash::config).chain(making);
@@ -187,7 +188,7 @@ impl Tables {
         self.owned.lock().expect("no holder of the tables' lock panics")
     }
 
-    /// How many tables there have been.
+    /// Returns the number of tables so far.
     pub(super) fn number(&self) -> usize {
         self.owned().number
     }
@@ -203,7 +204,7 @@ impl Parts for Tables {
         Newest { core: self.core(), _updates: updates }
     }
 
-    /// Ends the use of the older table, or makes the next one.
+    /// Drops the older table, or creates the next one.
     fn prepare(&self) {
         let mut owned = self.owned();
         if owned.older.is_some() {
@@ -244,7 +245,7 @@ impl Parts for Tables {
             owned.next = Some(self.create_next(&mut owned)?);
         }
         let updates = self.updates.write().expect("no holder of the lock of updates panics");
-        // Else a merge of the newer table, which holds a partition of this one, might be asked to do these first.
+        // Otherwise a merge of the newer table, which holds a partition of this one, might have to do these first.
         full_core.catch_up_now()?;
         let next = owned.next.take().expect("it was just made");
         next.core.lookups.share_cache(self.cache.get());
@@ -295,8 +296,8 @@ impl Parts for Tables {
     }
 }
 
-/// Entries on flash with which the thread has something to prepare: to drop the older table when almost all of it was
-/// taken over, or to make the next one.
+/// Returns the number of entries on flash at which the thread has something to prepare: dropping the older table when
+/// almost all of it was taken over, or creating the next one.
 fn due_at(owned: &Owned) -> u64 {
     if let Some(older) = &owned.older {
         return older.core.counters.flushed_entries.load(Relaxed);
@@ -342,7 +343,7 @@ fn for_table(table: &slicehash::Config, options: &OpenOptions) -> OpenOptions {
     OpenOptions { io_chunk_pages: Some(io_chunk_pages), ..options.clone() }
 }
 
-/// Opens the newest table, and the one before it if that is still there.
+/// Opens the newest table, and the one before it if that still exists.
 fn open_tables(
     volume: &Volume,
     name: &str,

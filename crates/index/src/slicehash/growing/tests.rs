@@ -1,4 +1,4 @@
-//! What a growing SliceHash alone can be asked; the harnesses that walk over the registry ask the rest.
+//! Tests that are specific to a growing SliceHash; the harnesses over the registry cover the rest.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -24,7 +24,7 @@ fn options_of(flush_threads: usize) -> OpenOptions {
     OpenOptions { flush_threads: Some(flush_threads), ..OpenOptions::default() }
 }
 
-/// No policy evicts here, so the counts are made up.
+/// No policy evicts here, so the counts are fabricated.
 #[test]
 fn what_a_table_that_is_gone_has_counted_stays_counted() {
     let (device, volume) = volume();
@@ -75,7 +75,7 @@ fn tight() -> Config {
     Config { first: slicehash::Config { slices, entries_max, ..first }, ram_bytes_max: None }
 }
 
-/// The keys for which the newest table's slices had no space.
+/// Returns the keys for which the newest table's slices had no space.
 fn overflow(table: &Growing) -> Vec<u64> {
     let core = table.owner.parts.core();
     let number = |entry: Entry<'_>| u64::from_le_bytes(entry.key.try_into().unwrap());
@@ -125,7 +125,7 @@ fn what_a_split_has_no_space_for_is_found_updated_removed_and_outlives_a_power_c
     }
 }
 
-/// Whether every key that was flushed is found after a power cut, in the version that was flushed or a newer one.
+/// Checks that every flushed key is found after a power cut, in the flushed version or a newer one.
 fn assert_flushed(device: &MemoryDevice, flushed: &HashMap<u64, u64>, at: (u64, u64)) {
     let copy = Arc::new(MemoryDevice::from_image(device.image()));
     let volume = Volume::open(copy, VolumeOpenOptions::default()).unwrap();
@@ -137,8 +137,8 @@ fn assert_flushed(device: &MemoryDevice, flushed: &HashMap<u64, u64>, at: (u64, 
     }
 }
 
-/// A split once put an update that a full slice refused back into RAM alone, and the older table went with the flushed
-/// version.
+/// A split once put an update that a full slice refused back into RAM alone, and the flushed version was dropped with
+/// the older table.
 #[test]
 fn what_was_flushed_outlives_a_split_that_has_no_space_for_its_update() {
     // Three slices of 42 entries, and a buffer of about 80.

@@ -1,4 +1,5 @@
-//! What a merge of tables reads of a growing SliceHash: the newest table, and what the older one still has for it.
+//! The versions that a merge of tables reads of a growing SliceHash: those of the newest table, and what the older one
+//! still has for it.
 
 use nandex_store::entries::EntryLayout;
 use nandex_store::hash::KeyHasher;

@@ -1,7 +1,7 @@
 //! The search for partitions, buffers and slicetables that meet the requirements.
 //!
-//! A table's costs follow from three numbers: partitions, pages of a buffer, slices of a slicetable. The last
-//! follows from the first, so all of the few thousand combinations are tried.
+//! A table's costs follow from three numbers: partitions, pages of a buffer, slices of a slicetable. The last follows
+//! from the first, so all of the few thousand combinations are tried.
 
 use std::f64::consts::LN_2;
 
@@ -17,18 +17,18 @@ use crate::model::{
 use crate::slicehash::Config;
 use crate::{Error, Result};
 
-/// Bytes of a slice's page that are not entries: the page's header and the slice's own.
+/// Bytes of a slice's page other than entries: the page's header and the slice's own.
 pub const SLICE_HEADER_BYTES: u64 = PAGE_HEADER_BYTES + 8;
-/// Partitions, at most.
+/// The most partitions.
 pub const PARTITIONS_MAX: u32 = 1 << 16;
-/// Slices of a slicetable, at most: 256 MiB.
+/// The most slices of a slicetable: 256 MiB.
 pub const SLICES_MAX: u32 = 1 << 16;
-/// k, at least: with fewer incarnations, more RAM gains almost nothing. Tables too small for this many get
-/// the smallest buffer.
+/// The least k: with fewer incarnations, more RAM gains almost nothing. Tables too small for this get the smallest
+/// buffer.
 pub const INCARNATIONS_MIN: f64 = 4.0;
-/// k, at most: each entry is written at least that many times.
+/// The greatest k: each entry is written at least this number of times.
 pub const INCARNATIONS_MAX: f64 = 256.0;
-/// k, at most, if neither RAM nor a load decides: the paper's own choice (section 7.1).
+/// The greatest k, unless RAM or a load determines it: the paper's own choice (section 7.1).
 pub const INCARNATIONS_BEST: f64 = 32.0;
 /// The default for the share of entries that may find their slice full.
 pub const LOSS_MAX: f64 = 1e-4;
@@ -42,22 +42,22 @@ const CHUNKS: u64 = 3;
 /// RAM of the log's blocks.
 const LOG_BLOCK_BYTES: u64 = 128 << 10;
 const LOG_BLOCKS: u64 = 8;
-/// RAM that does not depend on the size: pages of lookups under way, the volume's maps.
+/// RAM that does not depend on the size: pages of lookups in progress, the volume's maps.
 const FIXED_RAM_BYTES: u64 = 1 << 19;
-/// What it shares with other structures of the volume.
+/// The RAM that it shares with other structures of the volume.
 pub(crate) const SHARED_RAM_BYTES: u64 =
     CHUNKS * CHUNK_BYTES + LOG_BLOCKS * LOG_BLOCK_BYTES + FIXED_RAM_BYTES;
-/// The slicetable to prefer (section 7.1).
+/// The preferred size of a slicetable (section 7.1).
 const SLICETABLE_BYTES_BEST: f64 = (4 << 20) as f64;
-/// The preferred number of partitions, at least: inserting threads rarely meet in one.
+/// The least preferred number of partitions: inserting threads then rarely meet in one.
 const PARTITIONS_GOOD: u32 = 16;
 /// Combinations this close to the least RAM, or to the fewest bytes written, count as equal.
 const TOLERANCE: f64 = 1.025;
 
-/// Filters that are tried if RAM may be left for them: reads per miss, from none on.
+/// The filters that are tried if RAM may be left for them: reads per miss, starting with no filter.
 const MISS_READS: [f64; 7] = [1.0, 0.7, 0.5, 0.3, 0.1, 0.03, 0.01];
 
-/// The parameters and costs of a SliceHash if one entry in ten thousand may find its slice full; see
+/// Returns the parameters and costs of a SliceHash if one entry in ten thousand may find its slice full; see
 /// [`advise_with`].
 ///
 /// # Errors
@@ -66,25 +66,24 @@ pub fn advise(requirements: &Requirements) -> Result<Prediction> {
     advise_with(requirements, LOSS_MAX)
 }
 
-/// The parameters and costs of a SliceHash. With a limit on RAM, the parameters that write the fewest bytes
-/// per entry within it; else those that take the least RAM with k up to 32, or with fewer incarnations if the
-/// load requires that. Of several within 2.5 % of the best, the one with slicetables near 4 MiB and 16
-/// partitions or more. `loss_max` is the share of entries that may find their slice full and so drop the
-/// oldest one there, 1e-12 to 0.1; a table that refuses instead should have less than one in all: less than 1
-/// / entries.
+/// Returns the parameters and costs of a SliceHash. With a limit on RAM, these are the parameters that write the fewest
+/// bytes per entry within it; otherwise those that take the least RAM with k up to 32, or with fewer incarnations if
+/// the load requires that. Among several within 2.5 % of the best, it chooses the one with slicetables near 4 MiB and
+/// at least 16 partitions. `loss_max` is the share of entries that may find their slice full and so drop the oldest one
+/// there, 1e-12 to 0.1; a table that rejects entries instead should have less than one in all: less than 1 / entries.
 ///
-/// It has no filters, or those that keep the required reads per miss. Without a limit on these, it has
-/// filters that keep the device less busy and leave enough RAM for buffers that k stays at 32: filters in
-/// place of buffers wear flash out. Only a load that is impossible without them gets filters in any case.
+/// It has no filters, or filters that keep the required reads per miss. Without a limit on these, it has filters that
+/// keep the device less busy and leave enough RAM for buffers that k stays at 32, because filters in place of buffers
+/// wear flash out. Only a load that is impossible without filters gets them in any case.
 ///
-/// Of a throughput-oriented design each device has its part of the load; of a memory-oriented one its part of the
+/// In a throughput-oriented design each device has its part of the load; in a memory-oriented one its part of the
 /// entries, and no filters. Slicetables are whole rounds of the channels.
 ///
-/// Tries about four thousand combinations for each size of filters; takes about ten milliseconds.
+/// Tries about four thousand combinations for each size of filters, which takes about ten milliseconds.
 ///
 /// # Errors
-/// [`Error::Config`] for a number out of its range, more entries than any parameters hold, and a limit that
-/// cannot be kept: for RAM, flash and time with the least that would do, for a load with the most.
+/// [`Error::Config`] for a number out of its range, more entries than any parameters hold, and a limit that cannot be
+/// met: for RAM, flash and time with the least that would be enough, for a load with the most that is possible.
 pub fn advise_with(requirements: &Requirements, loss_max: f64) -> Result<Prediction> {
     let has_policy = matches!(requirements.policy, Policy::Fifo | Policy::Reject);
     requirements.check_policy("slicehash", "fifo and reject", has_policy)?;
@@ -97,7 +96,7 @@ pub fn advise_with(requirements: &Requirements, loss_max: f64) -> Result<Predict
     }
 }
 
-/// The same on one device.
+/// Does the same for one device.
 fn on_one(requirements: &Requirements, loss_max: f64) -> Result<Prediction> {
     let with = |miss_reads: f64| {
         let search = Search { requirements, miss_reads, loss_max };
@@ -123,8 +122,8 @@ fn on_one(requirements: &Requirements, loss_max: f64) -> Result<Prediction> {
 /// The search among all parameters.
 pub(super) struct Search<'a> {
     pub(super) requirements: &'a Requirements,
-    /// Pages read by a lookup of an absent key, at most, on average: 0.0001 to 1. Below 1 all partitions have
-    /// Bloom filters.
+    /// The most pages read by a lookup of an absent key, on average: 0.0001 to 1. Below 1 all partitions have Bloom
+    /// filters.
     pub(super) miss_reads: f64,
     pub(super) loss_max: f64,
 }
@@ -160,7 +159,7 @@ impl Search<'_> {
         self.requirements.entry_bytes()
     }
 
-    /// All combinations that hold the entries, whatever their cost.
+    /// Returns all combinations that hold the entries, whatever their cost.
     fn candidates(&self) -> Vec<SliceHashSizing> {
         let slots = page_slots(self.entry_bytes());
         let (least, most) = PAGES_MIN_MAX;
@@ -211,14 +210,14 @@ impl Search<'_> {
         }
     }
 
-    /// Device time of reading a slicetable and writing it again on average, in nanoseconds: in I/O chunks, one
+    /// Returns the average device time of reading a slicetable and writing it again, in nanoseconds: in I/O chunks, one
     /// after the other (section 5.4).
     pub(super) fn flush_ns(&self, layout: &TableSizes) -> f64 {
         let costs = &self.requirements.device.costs;
         chunks_ns(layout, |bytes| costs.read.ns(bytes) + costs.flush_ns(bytes))
     }
 
-    /// The same at worst: every chunk waits for an erase.
+    /// Returns the same in the worst case: every chunk waits for an erase.
     pub(super) fn flush_worst_ns(&self, layout: &TableSizes) -> f64 {
         let costs = &self.requirements.device.costs;
         chunks_ns(layout, |bytes| costs.read.ns(bytes) + costs.insert_worst_ns(bytes))
@@ -258,7 +257,7 @@ impl Search<'_> {
             .ok_or_else(|| too_little_ram(most, least))
     }
 
-    /// The handiest near the fewest bytes written if RAM is given, near the least RAM otherwise.
+    /// Returns the most convenient one near the fewest bytes written if RAM is given, otherwise near the least RAM.
     fn pick(&self, fitting: &[SliceHashSizing]) -> SliceHashSizing {
         let written = |candidate: &SliceHashSizing| candidate.incarnations;
         let best = if self.requirements.ram_bytes.is_some() {
@@ -294,7 +293,7 @@ impl Search<'_> {
     }
 }
 
-/// The time of a slicetable's I/O chunks.
+/// Returns the time of a slicetable's I/O chunks.
 fn chunks_ns(layout: &TableSizes, chunk_ns: impl Fn(f64) -> f64) -> f64 {
     let bytes = layout.slicetable_bytes();
     let (whole, rest) = (bytes / CHUNK_BYTES, bytes % CHUNK_BYTES);
@@ -302,7 +301,7 @@ fn chunks_ns(layout: &TableSizes, chunk_ns: impl Fn(f64) -> f64) -> f64 {
     whole as f64 * chunk_ns(CHUNK_BYTES as f64) + rest_ns
 }
 
-/// Those that are good, or all if none is.
+/// Returns those for which the condition holds, or all if it holds for none.
 fn kept(
     all: Vec<SliceHashSizing>,
     good: impl Fn(&SliceHashSizing) -> bool,
@@ -311,7 +310,7 @@ fn kept(
     (!kept.is_empty()).then_some(kept)
 }
 
-/// Of those whose cost is close to the least, the one with the lowest awkwardness.
+/// Returns the one with the lowest awkwardness among those whose cost is close to the least.
 fn handiest<'a>(
     all: impl Iterator<Item = &'a SliceHashSizing> + Clone,
     cost: impl Fn(&SliceHashSizing) -> f64,
@@ -326,20 +325,20 @@ fn handiest<'a>(
 const PAGES_MIN_MAX: (u32, u32) =
     ((BUFFER_BYTES_MIN / PAGE_BYTES) as u32, (BUFFER_BYTES_MAX / PAGE_BYTES) as u32);
 
-/// Entries of `entry_bytes` that one slice, a page, can hold.
+/// Returns the number of entries of `entry_bytes` that one slice, a page, can hold.
 #[must_use]
 pub fn slice_entries(entry_bytes: u64) -> u64 {
     (PAGE_BYTES - SLICE_HEADER_BYTES) / entry_bytes
 }
 
-/// The mean number of entries of `entry_bytes` per slice with which at most the share `loss_max` finds its
-/// slice full.
+/// Returns the mean number of entries of `entry_bytes` per slice at which at most the share `loss_max` finds its slice
+/// full.
 #[must_use]
 pub fn slice_mean(entry_bytes: u64, loss_max: f64) -> f64 {
     PageFill::new(slice_entries(entry_bytes)).mean_for_share(loss_max)
 }
 
-/// RAM of a table without filters, in bytes.
+/// Returns the RAM of a table without filters, in bytes.
 pub(crate) fn ram_bytes(config: &Config) -> u64 {
     let one =
         buffer_bytes(config.buffer_pages.into(), (config.key_bytes + config.value_bytes) as u64);
@@ -347,7 +346,7 @@ pub(crate) fn ram_bytes(config: &Config) -> u64 {
     buffers * one + other_bytes(config.partitions)
 }
 
-/// The same without its buffers.
+/// Returns the RAM without its buffers.
 fn other_bytes(partitions: u32) -> u64 {
     u64::from(partitions) * PARTITION_BYTES + SHARED_RAM_BYTES
 }
@@ -357,15 +356,15 @@ pub(crate) fn buffer_bytes(pages: u64, entry_bytes: u64) -> u64 {
     pages * PAGE_BYTES + STASH_LEN_MAX as u64 * (STASH_EXTRA_BYTES + entry_bytes)
 }
 
-/// RAM in bytes of Bloom filters that pass `miss_reads` of a page read per lookup of an absent key: log2(1 /
-/// m) / ln 2 bits per entry. If all partitions get as many lookups, equal filters cost least.
+/// Returns the RAM in bytes of Bloom filters with `miss_reads` page reads per lookup of an absent key: log2(1 / m) / ln
+/// 2 bits per entry. If all partitions get equally many lookups, equal filters cost least.
 #[must_use]
 pub fn filter_bytes(entries: u64, miss_reads: f64) -> u64 {
     let bits_per_entry = -miss_reads.min(1.0).log2() / LN_2;
     (entries as f64 * bits_per_entry / 8.0).ceil() as u64
 }
 
-/// The numbers that make a table.
+/// The numbers that define a table.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TableSizes {
     pub(super) partitions: u32,
@@ -375,13 +374,13 @@ pub(crate) struct TableSizes {
 }
 
 impl TableSizes {
-    /// Buffers for inserts that continue while their partition is flushed. Flushes of partitions are spread
+    /// Returns the buffers for inserts that continue while their partition is flushed. Flushes of partitions are spread
     /// out, so a merge seldom finds more than one other buffer waiting.
     pub(super) fn spare_buffers(&self) -> u32 {
         (self.partitions / 128).clamp(2, 8)
     }
 
-    /// Slicetables to write to before old ones are free again.
+    /// Returns the slicetables to write to before old ones are free again.
     pub(super) fn spare_slicetables(&self) -> u32 {
         (self.partitions / 32).max(4)
     }
@@ -400,7 +399,7 @@ impl TableSizes {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SliceHashSizing {
     pub(super) layout: TableSizes,
-    /// k: flushes that all slicetables hold.
+    /// k: the flushes that all slicetables hold.
     pub(super) incarnations: f64,
     pub(super) buffer_bytes: u64,
     pub(super) filter_bytes: u64,
@@ -428,13 +427,13 @@ impl SliceHashSizing {
         }
     }
 
-    /// Is k between its limits, or the table too small for that?
+    /// Returns whether k is within its limits, or the table too small for that.
     fn is_sensible(&self) -> bool {
         let smallest = self.layout.partitions == 1 && self.layout.buffer_pages == PAGES_MIN_MAX.0;
         self.incarnations <= INCARNATIONS_MAX && (self.incarnations >= INCARNATIONS_MIN || smallest)
     }
 
-    /// A penalty for unhandy sizes: doublings of the slicetable away from 4 MiB, and halvings of the
+    /// Returns a penalty for inconvenient sizes: doublings of the slicetable away from 4 MiB, and halvings of the
     /// partitions below 16.
     fn awkwardness(&self) -> f64 {
         let table = self.layout.slicetable_bytes() as f64 / SLICETABLE_BYTES_BEST;

@@ -1,4 +1,4 @@
-//! What a configuration costs once its table is full; configurations need not come from advice.
+//! The costs of a configuration once its table is full; configurations need not come from advice.
 
 use super::advise::advise;
 use crate::Result;
@@ -6,7 +6,7 @@ use crate::model::{OperationCosts, PAGE_BYTES, Requirements, log_bytes};
 use crate::slicehash::Config;
 
 impl Config {
-    /// The configuration that the cost model advises for the requirements; [`advise`] predicts its costs.
+    /// Returns the configuration that the cost model recommends for the requirements; [`advise`] predicts its costs.
     ///
     /// # Errors
     /// As [`advise`].
@@ -14,7 +14,7 @@ impl Config {
         advise(requirements)?.config.of().copied()
     }
 
-    /// The device operations of its operations, without filters and with the front table empty.
+    /// Returns the device operations of its operations, without filters and with the front table empty.
     ///
     /// # Errors
     /// [`Error::Config`](crate::Error::Config) for widths out of range.

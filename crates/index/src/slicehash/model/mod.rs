@@ -1,10 +1,9 @@
-//! What a SliceHash costs, before it is built (paper, section 5.4), and how to size one.
+//! The costs of a SliceHash, before it is built (paper, section 5.4), and how to size one.
 //!
-//! [`paper`] holds the paper's formulas, symbol by symbol, with its worked numbers as tests. [`advise`] sizes
-//! our own structure, which is better: a slice is one page with the entries of its range of hashes from all
-//! incarnations, each key once, and it has both cuckoo choices of a key. No incarnation wastes slots that
-//! another one lacks, a lookup reads exactly one page, and pages are filled as far as
-//! [`chance`](crate::model::chance) allows.
+//! [`paper`] has the paper's formulas, symbol by symbol, with its worked numbers as tests. [`advise`] sizes our own
+//! structure, which improves on it: a slice is one page with the entries of its range of hashes from all incarnations,
+//! each key once, and it has both cuckoo choices of a key. No incarnation wastes slots that another one lacks, a lookup
+//! reads exactly one page, and pages are filled as far as [`chance`](crate::model::chance) allows.
 
 mod advise;
 mod full;

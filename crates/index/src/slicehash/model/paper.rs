@@ -1,8 +1,8 @@
 //! The formulas of the paper's section 5.4, with the symbols of its Table 2.
 //!
-//! Sizes are in bytes and times in nanoseconds, both as floats: the formulas are continuous. P and H enter
-//! the formulas only through what they make up: the paper sets H to a page when it counts lookups, and S = H
-//! k to a block when it bounds an insert.
+//! Sizes are in bytes and times in nanoseconds, both as floats: the formulas are continuous. P and H enter the formulas
+//! only through quantities derived from them: the paper sets H to a page when it counts lookups, and S = H k to a block
+//! when it bounds an insert.
 
 use crate::model::SECONDS_PER_YEAR;
 
@@ -33,7 +33,7 @@ pub struct Design {
     pub block_write_ns: f64,
     /// R: inserts a second.
     pub inserts_per_s: f64,
-    /// E: how often a block can be erased.
+    /// E: the number of times that a block can be erased.
     pub erase_cycles: f64,
 }
 
@@ -55,7 +55,7 @@ impl Design {
         erase_cycles: 10_000.0,
     };
 
-    /// s_eff = s / u: bytes that an entry takes of a hash table.
+    /// s_eff = s / u: the bytes that an entry takes in a hash table.
     #[must_use]
     pub fn entry_bytes_effective(&self) -> f64 {
         self.entry_bytes / self.utilization
@@ -97,14 +97,14 @@ impl Design {
         self.entry_bytes_effective() / (self.incarnations() + 1.0)
     }
 
-    /// The same when each slice is spread over N SSDs of F bytes each (section 5.3, memory-oriented): N k
+    /// The RAM per entry if each slice is spread over N SSDs of F bytes each (section 5.3, memory-oriented): N k
     /// incarnations for the same hash tables.
     #[must_use]
     pub fn memory_bytes_per_entry_spread(&self) -> f64 {
         Self { flash_bytes: self.ssds * self.flash_bytes, ..*self }.memory_bytes_per_entry()
     }
 
-    /// (r_b + w_b) s_eff k / B: device time per insert on average, in nanoseconds. Independent of H.
+    /// (r_b + w_b) s_eff k / B: average device time per insert, in nanoseconds. Independent of H.
     #[must_use]
     pub fn insert_mean_ns(&self) -> f64 {
         (self.block_read_ns + self.block_write_ns)
@@ -132,7 +132,7 @@ impl Design {
         2.0 * self.page_read_ns
     }
 
-    /// r_p: every lookup in ours, in nanoseconds, found or not. Both choices are in one page.
+    /// r_p: every lookup in our structure, in nanoseconds, found or not. Both choices are in one page.
     #[must_use]
     pub fn lookup_one_page_ns(&self) -> f64 {
         self.page_read_ns
@@ -153,11 +153,11 @@ impl Design {
     }
 }
 
-/// What section 5.4 says of BufferHash in comparison.
+/// Section 5.4's figures for BufferHash in comparison.
 pub mod bufferhash {
     use super::Design;
 
-    /// w_b s_eff / B: device time per insert on average, in nanoseconds; a buffer is written once.
+    /// w_b s_eff / B: average device time per insert, in nanoseconds; a buffer is written once.
     #[must_use]
     pub fn insert_mean_ns(design: &Design) -> f64 {
         design.block_write_ns * design.entry_bytes_effective() / design.block_bytes
@@ -169,13 +169,13 @@ pub mod bufferhash {
         design.block_write_ns
     }
 
-    /// k r_p: a lookup whose Bloom filters all err, in nanoseconds.
+    /// k r_p: a lookup whose Bloom filters all give false positives, in nanoseconds.
     #[must_use]
     pub fn lookup_worst_ns(design: &Design) -> f64 {
         design.incarnations() * design.page_read_ns
     }
 
-    /// (M + b) / entries: RAM per entry, in bytes, with `filter_bytes` of Bloom filters next to the tables.
+    /// (M + b) / entries: RAM per entry, in bytes, with `filter_bytes` of Bloom filters in addition to the tables.
     #[must_use]
     pub fn memory_bytes_per_entry(design: &Design, filter_bytes: f64) -> f64 {
         (design.memory_bytes + filter_bytes) / design.entries()

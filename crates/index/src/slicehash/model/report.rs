@@ -1,4 +1,4 @@
-//! The prediction as a report: every figure, what it is and its section of the paper.
+//! The prediction as a report: every figure, its meaning and its section of the paper.
 
 use super::advise::{Search, SliceHashSizing, slice_entries, slice_mean};
 use crate::model::text::{Line, bytes, count, line, time};

@@ -1,8 +1,8 @@
-//! Several devices (paper, section 5.3): what each has of the requirements, and what all are together.
+//! Several devices (paper, section 5.3): the share of each in the requirements, and their combination.
 //!
 //! A throughput-oriented table is that of one device, with each slicetable on one of several: they share the load. In a
 //! memory-oriented one each device has a part of every slicetable, which takes a part of the entries and is read and
-//! rewritten as that of one device. So one device's share is sized, and the rest follows.
+//! rewritten like that of one device. So the share of one device is sized, and the rest follows.
 
 use crate::model::text::{count, line};
 use crate::model::{
@@ -11,7 +11,7 @@ use crate::model::{
 use crate::slicehash::Config;
 use crate::{Error, Result};
 
-/// What one device has of the requirements.
+/// Returns the share of one device in the requirements.
 ///
 /// # Errors
 /// A number of devices that no array has; filters in a memory-oriented design.
@@ -45,10 +45,10 @@ pub(super) fn share(asked: &Requirements, array: DeviceArray) -> Result<Requirem
     }
 }
 
-/// The table of all devices, from what one of them has.
+/// Returns the table of all devices, given that of one of them.
 ///
 /// # Errors
-/// More flash than is allowed, a configuration that cannot work.
+/// More flash than is allowed; a configuration that cannot work.
 pub(super) fn table(
     one: Prediction,
     asked: &Requirements,
@@ -72,7 +72,7 @@ pub(super) fn table(
     all.entries_capacity *= u64::from(times);
     all.costs.reads_per_hit *= f64::from(times);
     all.costs.reads_per_miss *= f64::from(times);
-    // All parts of a slicetable are rewritten, with the pages that make whole runs of them; the log is written once.
+    // All parts of a slicetable are rewritten, with the pages that make them whole runs; the log is written once.
     let rewritten = all.costs.insert_read_bytes;
     let more = rewritten * (f64::from(config.block_pages()) / f64::from(of_one.slices) - 1.0);
     all.costs.insert_read_bytes += more;

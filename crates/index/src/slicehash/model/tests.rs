@@ -22,7 +22,7 @@ fn text(result: crate::Result<Prediction>) -> String {
     result.unwrap_err().to_string()
 }
 
-/// The search's result and its prediction, checked.
+/// Returns the search's result and its prediction, checked.
 fn advised(requirements: &Requirements) -> (SliceHashSizing, Prediction) {
     let prediction = advise(requirements).unwrap();
     let miss_reads = prediction.costs.reads_per_miss;
@@ -32,7 +32,7 @@ fn advised(requirements: &Requirements) -> (SliceHashSizing, Prediction) {
     (found, prediction)
 }
 
-/// What every advice must meet, computed again from its own figures.
+/// Checks the conditions that every advice must meet, computed again from its own figures.
 fn check(requirements: &Requirements, found: &SliceHashSizing, prediction: &Prediction) {
     let config: &Config = prediction.config.of().unwrap();
     let &Config { partitions, buffer_pages, slices, .. } = config;
@@ -125,7 +125,7 @@ fn several_devices_do_more_operations_or_take_less_ram_for_an_entry() {
     let rates = small.ops_per_s() / alone.ops_per_s();
     assert!((0.9..1.1).contains(&rates), "{rates}");
     assert!(small.to_string().contains("memory-oriented"), "{small}");
-    // The model of the configuration says the same.
+    // The configuration's own model agrees.
     let full = config.operation_costs().unwrap();
     assert!((small.costs.insert_read_bytes / full.insert_read_bytes - 1.0).abs() < 0.01);
     assert!((small.costs.insert_write_bytes / full.insert_write_bytes - 1.0).abs() < 0.01);
@@ -191,7 +191,7 @@ fn table_5_ram_falls_and_writing_rises_with_the_incarnations() {
 
 #[test]
 fn a_real_buffer_is_as_full_when_it_is_full_as_counted_on() {
-    // The carry-over goes to the pages that it came from; where a page has only 40 slots that shows.
+    // The carry-over goes to the pages that it came from; with only 40 slots in a page that is noticeable.
     for (key_bytes, value_bytes, apart) in [(8, 8, 0.015), (8, 0, 0.015), (32, 64, 0.05)] {
         let layout = EntryLayout::new(key_bytes, value_bytes).unwrap();
         for pages in [8, 37, 128] {
@@ -203,7 +203,7 @@ fn a_real_buffer_is_as_full_when_it_is_full_as_counted_on() {
     }
 }
 
-/// Entries in the pages of a full buffer that began with the carry-over of an earlier one.
+/// Returns the entries in the pages of a full buffer that began with the carry-over of an earlier one.
 fn filled(layout: EntryLayout, pages: usize, seed: u128) -> f64 {
     let hasher = KeyHasher::new(HashKind::Xxh3, seed);
     let mut carry_over: Vec<Vec<u8>> = Vec::new();
@@ -237,7 +237,7 @@ fn a_slice_is_a_page_but_for_two_headers() {
     assert_eq!(slice_entries(16), 253);
     assert_eq!(slice_entries(8), 507);
     assert_eq!(slice_entries(96), 42);
-    // One in ten thousand finds a slice of 253 full when 214 are meant for it.
+    // One in ten thousand finds a slice of 253 full if its mean is 214.
     assert!((212.0..217.0).contains(&slice_mean(16, 1e-4)), "{}", slice_mean(16, 1e-4));
     assert!(slice_mean(16, 1e-9) < slice_mean(16, 1e-4) - 15.0);
 }

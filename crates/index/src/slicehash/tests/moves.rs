@@ -1,4 +1,4 @@
-//! What a crash finds of moves: each test goes to the one moment in which a step of them matters.
+//! Recovery of moves after a crash: each test targets the moment at which one of their steps matters.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -21,7 +21,7 @@ use crate::write::telling::{Asked, telling};
 use crate::write::{Layout, capture_holds};
 use crate::{Durability, Threads, VolumeOpenOptions, VolumeOptions, WhenFull};
 
-/// Nothing is durable before it is synced, so that a test says what a crash finds.
+/// Nothing is durable before it is synced, so that a test controls what a crash finds.
 const DURABILITY: Durability = Durability::Every(Duration::from_secs(3600));
 
 fn create(device: Arc<dyn Device>, config: Config) -> SliceHash {
@@ -71,7 +71,7 @@ fn freeze(table: &SliceHash, partition: usize) {
     assert!(inner.try_freeze(partition, &mut state, 0).unwrap());
 }
 
-/// Flushes a partition's oldest frozen buffer by hand.
+/// Flushes a partition's oldest frozen buffer explicitly.
 fn flush(table: &SliceHash, partition: usize) {
     let inner = &table.core;
     let frozen = inner.partitions[partition].read().frozen.front().cloned().unwrap();
@@ -79,7 +79,7 @@ fn flush(table: &SliceHash, partition: usize) {
     Slicetables::flush(inner, partition, frozen, &mut scratch).unwrap();
 }
 
-/// Forgets the jobs that wait, because the test does them by hand or never.
+/// Drops the waiting jobs, because the test does them explicitly or never.
 fn forget_jobs(table: &SliceHash) {
     while let Some(job) = table.core.work.next_now() {
         table.core.work.done(matches!(job, Job::Own(_)));
@@ -107,7 +107,7 @@ fn what_has_moved_is_not_replayed() {
 fn a_move_that_the_checkpoint_holds_leaves_the_image_that_came_after_it() {
     let device = SimDevice::instant();
     let table = create(Arc::new(device.clone()), Config::tiny());
-    // These wait in partition 1 all the time, so the log keeps what comes after them.
+    // These wait in partition 1 all the time, so the log keeps what follows them.
     let waiting = keys_of(&table, 1, 50);
     put(&table, &waiting, 1);
     table.sync().unwrap();
@@ -138,7 +138,7 @@ fn what_a_merge_during_recovery_leaves_behind_outlives_the_next_crash() {
     freeze(&table, 0);
     put(&table, &keys[400..], 1);
     table.sync().unwrap();
-    // The log has more than a buffer takes.
+    // The log has more than a buffer holds.
     let (again, found) = open(device.survivors(0));
     assert_eq!(found.stats().flushes, 1);
     let left = found.core.partitions[0].read().since.is_some();
@@ -199,8 +199,8 @@ fn a_run_that_was_merged_out_of_turn_does_not_come_back() {
 
 #[test]
 fn a_checkpoint_saves_each_buffer_once_though_two_request_it_and_it_changes_meanwhile() {
-    // The log's request and that of a flush once made two images of one partition in one place: a move that
-    // was logged between them named the first, which the second had destroyed.
+    // The log's request and that of a flush once made two images of one partition in one place: a move that was logged
+    // between them named the first, which the second had overwritten.
     let device = telling();
     let table = Arc::new(create(Arc::new(device.clone()), Config::tiny()));
     let partitions = table.core.partitions.len();
@@ -256,7 +256,7 @@ fn an_image_that_came_during_a_merge_is_durable_before_the_move_names_it() {
     Slicetables::run(inner, SlicetableJob::Drain(0), &mut None).unwrap();
     assert!(inner.partitions[0].read().snapshot.is_some(), "saved meanwhile");
     assert_eq!(runs(&table, 0), 0);
-    // The log's block with the move is written, and the power goes in the middle of its sync.
+    // The log's block with the move is written, and the power is cut in the middle of its sync.
     device.inner().cut_after(device.inner().operations() + 1);
     table.sync().unwrap_err();
     for seed in 0..64 {
@@ -267,8 +267,8 @@ fn an_image_that_came_during_a_merge_is_durable_before_the_move_names_it() {
 
 #[test]
 fn while_a_checkpoint_captures_no_merge_changes_the_maps() {
-    // A merge between the captures of slicetables and runs would be in neither, where the log was too full
-    // for its move: its runs would be gone, and the slicetable the old one.
+    // Otherwise a merge between the captures of slicetables and runs would be in neither, if the log was too full for
+    // its move: its runs would be gone, and the slicetable the old one.
     let table = create(Arc::new(SimDevice::instant()), Config::tiny());
     let core = &table.core;
     assert!(capture_holds(core, &core.layout.maps), "a merge could have changed them");

@@ -1,4 +1,4 @@
-//! Pinned bytes: what is written now is what version 1 has always written.
+//! Pinned bytes: the bytes written now are those that version 1 has always written.
 
 use nandex::raw::device::{PAGE_BYTES, PageId};
 use nandex::raw::slicehash::format::{Moved, PageSnapshotRef, decode_config};
@@ -13,7 +13,7 @@ use nandex::raw::store::superblock::Superblock;
 
 use super::{fixture, slice_configs};
 
-/// Bytes up to the last that is not zero, in hexadecimal, 32 a line.
+/// Formats bytes up to the last that is not zero, in hexadecimal, 32 a line.
 fn hex(bytes: &[u8]) -> String {
     let end = bytes.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1);
     let lines = bytes[..end].chunks(32);
@@ -89,7 +89,7 @@ fn the_configurations_of_the_fixtures_are_these_bytes() {
     }
 }
 
-/// Bytes of hexadecimal digits.
+/// Parses bytes of hexadecimal digits.
 fn bytes_of(hex: &str) -> Vec<u8> {
     let digits: String = hex.split_whitespace().collect();
     let byte = |at| u8::from_str_radix(&digits[at..at + 2], 16).unwrap();

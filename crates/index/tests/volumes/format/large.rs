@@ -1,4 +1,4 @@
-//! Tables of keys and values of any size: those of version 1 whose value logs keep their size, and those that grew.
+//! Tables of keys and values of any size: those of version 1 whose value logs have a fixed size, and those that grew.
 
 use nandex::bufferhash::{Config, Policy};
 use nandex::device::MemoryDevice;
@@ -9,8 +9,8 @@ use nandex::{AnyConfig, AnyTable, LargeTable, OpenOptions, Volume, WhenFull};
 
 use super::{inline, left_by, open};
 
-/// Fixtures whose value logs count nothing, as only the command of then wrote them: `create --entries`, with `--policy
-/// fifo` for the last, and `load`; the second is a file as it was while the command had it open.
+/// Fixtures whose value logs count nothing, as only the command of that time wrote them: `create --entries`, with
+/// `--policy fifo` for the last, and `load`; the second is a file as it was while the command had it open.
 pub const OF_THEN: [&str; 3] = ["v1-large-closed", "v1-large-crash", "v1-large-overwrite"];
 
 fn index(name: &str) -> String {
@@ -70,7 +70,7 @@ fn opened(volume: &Volume, name: &str) -> LargeTable<AnyTable> {
     LargeTable::open(volume, name, table).unwrap()
 }
 
-/// The keys of the fixtures of then, and their values.
+/// Returns the keys of the old fixtures, and their values.
 fn of_then(number: u64) -> (String, Vec<u8>) {
     let value = number.to_string().repeat((number % 60 + 1) as usize);
     (format!("key_{number}"), value.into_bytes())
@@ -80,7 +80,7 @@ fn get_of_then(table: &LargeTable<AnyTable>, number: u64) -> Option<Vec<u8>> {
     table.get(of_then(number).0.as_bytes()).unwrap()
 }
 
-/// Of 3,000 keys every third was put again with the next one's value, and then every seventh removed.
+/// Every third of 3,000 keys was put again with the next one's value, and then every seventh removed.
 #[test]
 fn a_table_of_any_size_that_version_1_closed_opens_and_holds_everything() {
     let volume = open("v1-large-closed");
@@ -119,7 +119,7 @@ fn a_log_that_version_1_overwrote_counts_from_now_on() {
         (stats.overwritten_segments_life, stats.overwritten_records_life)
     };
     assert_eq!(life(&table), (0, 0), "none that it knows");
-    // A checkpoint in the background frees segments, so how many puts a segment takes is not fixed.
+    // A checkpoint in the background frees segments, so the number of puts that a segment takes is not fixed.
     for number in 6000..60_000 {
         let (key, value) = of_then(number);
         table.put(key.as_bytes(), &value).unwrap();
@@ -139,7 +139,7 @@ fn a_log_that_version_1_overwrote_counts_from_now_on() {
 const GROWN: ValuesConfig =
     ValuesConfig { segment_pages: 2, segments: 5, io_chunk_pages: 2, when_full: WhenFull::Grow };
 
-/// Keys of the table that grew.
+/// The number of keys of the table that grew.
 const GROWN_KEYS: u64 = 1000;
 
 #[test]

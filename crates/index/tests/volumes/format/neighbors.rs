@@ -9,7 +9,7 @@ use super::{inline, left_by, open};
 /// Documents of each index.
 const DOCUMENTS: u64 = 300;
 
-/// An index of each sort: evicting and striped, refusing and on channels of its own.
+/// Returns an index of each sort: evicting and striped, rejecting and on its own channels.
 fn configs() -> [(&'static str, slicelsh::Config); 2] {
     let striped = slicelsh::Config { stagger: true, ..slicelsh::Config::tiny() };
     let placed = slicelsh::Config {
@@ -43,7 +43,7 @@ fn expected(document: u64) -> Vec<u64> {
     all.filter(shares).filter(|other| other % 7 != 6).collect()
 }
 
-/// Closed, and left in a crash with slicetables that only moves in the log name.
+/// Fixtures that were closed, and that were left by a crash with slicetables that only moves in the log name.
 #[test]
 fn indexes_of_neighbours_that_version_1_wrote_open_and_hold_everything() {
     for fixture in ["v1-slicelsh-closed", "v1-slicelsh-crash"] {
@@ -59,7 +59,7 @@ fn indexes_of_neighbours_that_version_1_wrote_open_and_hold_everything() {
     }
 }
 
-/// Without their filters these lookups read a page of each table.
+/// Without their filters these lookups would read a page of each table.
 #[test]
 fn filters_that_version_1_saved_are_whole() {
     let volume = open("v1-slicelsh-filter-closed");

@@ -1,4 +1,4 @@
-//! A reader of volumes built from docs/format.md alone, with none of our code, and run on a fixture.
+//! A reader of volumes built from docs/format.md alone, without any of our code, which is run on a fixture.
 
 use std::collections::BTreeMap;
 
@@ -32,7 +32,7 @@ fn mix(mut x: u64) -> u64 {
     x ^ x >> 33
 }
 
-/// The hash function `identity`, of keys of 8 bytes: place and filter.
+/// The hash function `identity`, for keys of 8 bytes: place and filter.
 fn identity(key: &[u8]) -> (u64, u64) {
     let word = number(key, 0, 8);
     (mix(word), mix(word.rotate_left(32) ^ 0x9e37_79b9_7f4a_7c15))
@@ -42,7 +42,7 @@ fn reduced(field: u64, range: u64) -> u64 {
     ((field & 0xffff) * range) >> 16
 }
 
-/// The page of that number, if all that its header must say is there.
+/// Returns the page with this number, after checking that its header has everything that it must have.
 fn page(image: &[u8], place: u64, (kind, structure, generation): (u64, u64, u64)) -> &[u8] {
     let page = &image[index(place) * PAGE..][..PAGE];
     assert_eq!(number(page, 0, 4), crc32c(&page[4..]), "page {place}");
@@ -53,7 +53,7 @@ fn page(image: &[u8], place: u64, (kind, structure, generation): (u64, u64, u64)
     page
 }
 
-/// Takes fields off the front of bytes.
+/// Reads fields from the front of bytes.
 struct Fields<'a>(&'a [u8]);
 
 impl<'a> Fields<'a> {
@@ -73,7 +73,7 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// The catalog's BufferHashes: names with number, configuration, state and first page.
+/// Returns the catalog's BufferHashes: names with number, configuration, state and first page.
 fn catalog(image: &[u8]) -> BTreeMap<String, (u64, Vec<u8>, Vec<u8>, u64)> {
     let newest =
         [0, 1].into_iter().max_by_key(|place| number(image, place * PAGE + 16, 8)).unwrap();
@@ -110,7 +110,7 @@ fn catalog(image: &[u8]) -> BTreeMap<String, (u64, Vec<u8>, Vec<u8>, u64)> {
     found
 }
 
-/// The numbers of a configuration that say where things are.
+/// The numbers of a configuration that determine the layout.
 struct Config {
     super_tables: u64,
     buffer_pages: u64,
@@ -146,7 +146,7 @@ impl Config {
     }
 }
 
-/// Does a filter, as its bits, hold the key?
+/// Returns whether a filter, given as its bits, contains the key.
 fn filter_holds(config: &Config, words: &[u64], filter_hash: u64) -> bool {
     let bit = |at: u64| words[index(at / 64)] >> (at % 64) & 1;
     let folded = (filter_hash ^ filter_hash >> 32).wrapping_mul(0x9E37_79B9_7F4A_7C15);
@@ -171,7 +171,7 @@ fn filter_holds(config: &Config, words: &[u64], filter_hash: u64) -> bool {
     xor == remix(m.rotate_left(32), 0xA076_1D64_78BD_642F) >> (64 - r)
 }
 
-/// The entries of a page that stand where they should: key, and value unless it is a tombstone.
+/// Returns the entries of a page that are in their right place: key, and value unless it is a tombstone.
 fn entries(page: &[u8], (super_table, at): (u64, u64), config: &Config) -> Vec<(u64, Option<u64>)> {
     let mut found = Vec::new();
     for slot in 0..248 {
@@ -194,7 +194,7 @@ fn entries(page: &[u8], (super_table, at): (u64, u64), config: &Config) -> Vec<(
     found
 }
 
-/// All entries of a table, oldest first, and what its state ends with.
+/// Returns all entries of a table, oldest first, and the end of its state.
 fn read<'t>(
     image: &[u8],
     (id, config, state, first): &'t (u64, Vec<u8>, Vec<u8>, u64),
@@ -254,7 +254,7 @@ fn a_reader_made_from_the_page_alone_reads_a_closed_volume() {
     let catalog = catalog(&image);
     assert_eq!(catalog.len(), policies().len());
     for (name, table) in &catalog {
-        // Oldest first, so that the newest version of a key is what stays.
+        // Oldest first, so that the newest version of a key remains.
         let (entries, counts) = read(&image, table);
         assert!(counts.0.is_empty(), "a state without counts");
         let entries: BTreeMap<_, _> = entries.into_iter().collect();
