@@ -1,8 +1,9 @@
-//! Entries of other tables: incarnations of whole buffers, past the super table's own buffer and the log.
+//! Absorbing entries of other tables: incarnations of whole buffers, which bypass the super table's own buffer and the
+//! log.
 //!
-//! All chosen entries of a super table are known before the first is put. So a segment is filled page by page, each
-//! page with its part of what a buffer holds: no page is full before the others, and none is searched for older
-//! versions. Its filter is built first, so that what a filter leaves out waits for the next segment. While some
+//! All chosen entries of a super table are known before the first is inserted. So a segment is filled page by page,
+//! each page with its part of a buffer's contents: no page is full before the others, and none is searched for older
+//! versions. Its filter is built first, so that entries that a filter leaves out wait for the next segment. While some
 //! segments are being written, the next one is filled.
 
 use std::collections::VecDeque;
@@ -21,10 +22,10 @@ use crate::Result;
 use crate::write::absorb::{BulkLayout, Chosen, Placed, Worker};
 use crate::write::leave;
 
-/// A page keeps one of this number of its slots empty: with fewer empty ones a key may find none.
+/// The number of slots of a page for each one that stays empty: with fewer empty slots a key may find none.
 const SLOTS_PER_SPARE: usize = 32;
 
-/// Memory of a worker that fills segments.
+/// The memory of a worker that fills segments.
 #[derive(Default)]
 pub(crate) struct Bulk {
     pages: Pages,
@@ -34,20 +35,20 @@ pub(crate) struct Bulk {
 /// Entries that wait for a segment, by the page they belong to.
 #[derive(Default)]
 struct Pages {
-    /// Page after page.
+    /// The entries, page after page.
     placed: Vec<Placed>,
     pages: Vec<Waiting>,
-    /// Those of a page that its segment does not take.
+    /// The entries of a page that its segment does not take.
     left: Vec<Placed>,
 }
 
-/// Those of one page.
+/// The waiting entries of one page.
 #[derive(Clone, Copy, Default)]
 struct Waiting {
-    /// The first that waits, and the end.
+    /// The first waiting entry, and the end.
     first: u32,
     end: u32,
-    /// How many the next segment may take.
+    /// The number of entries that the next segment may take.
     next: u32,
 }
 
@@ -57,19 +58,19 @@ impl Waiting {
     }
 }
 
-/// Segments that are being written, in their order.
+/// Segments that are being written, in order.
 #[derive(Default)]
 struct Writes {
     in_flight: VecDeque<InFlight>,
-    /// How many are not in flight any more: the number of the first that is.
+    /// The number of segments that are no longer in flight, which is also the number of the first that is.
     ended: u64,
     done: Vec<Completion>,
-    /// Memory to be used again: of segments, and of their filters.
+    /// Memory for reuse: of segments, and of their filters.
     segments: Vec<PageBuf>,
     filters: Vec<Vec<u64>>,
 }
 
-/// One of them.
+/// A segment in flight.
 struct InFlight {
     incarnation: Incarnation,
     /// Its filter.
@@ -78,12 +79,12 @@ struct InFlight {
 }
 
 impl BulkLayout for Incarnations {
-    /// On which side of the buffers it goes, and at its page.
+    /// Whether the entry goes to a buffer, and its position in its page.
     const PUT_BYTES: u64 = 2 * size_of::<Placed>() as u64;
 
     type Bulk = Bulk;
 
-    /// The segment that is filled, those that are being written and their filters, and the numbers of pages.
+    /// The segment being filled, those being written and their filters, and the numbers of pages.
     fn bulk_bytes(core: &Inner) -> u64 {
         let filter_pages = core.layout.config.segment_pages() - core.layout.config.buffer_pages;
         let segment_pages = u64::from(core.layout.config.segment_pages() + filter_pages);
@@ -95,8 +96,8 @@ impl BulkLayout for Incarnations {
         u32::from(page_bits(hash)) << 16
     }
 
-    /// Fills segments, and writes each as the newest incarnation. What fills none goes to the super table's own buffer,
-    /// and so does what that would hide, and all of it where something must be evicted first.
+    /// Fills segments, and writes each as the newest incarnation. Entries that fill no segment go to the super table's
+    /// own buffer, and so do entries that it would shadow, and all of them if something must be evicted first.
     fn put_chosen(index: usize, chosen: &Chosen<'_>, worker: &mut Worker<'_, Self>) -> Result<()> {
         let core = worker.core;
         if chosen.len() <= core.layout.config.filter.entries_max() as usize {
@@ -114,7 +115,7 @@ impl BulkLayout for Incarnations {
 }
 
 impl Pages {
-    /// Sorts entries by their pages. They come nearly in that order.
+    /// Sorts entries by their pages. They arrive nearly in that order.
     fn sort(&mut self, chosen: Chosen<'_>, pages: usize) {
         let page = |place: u64| page_of(KeyHash { place, filter: 0 }, pages);
         self.pages.clear();
@@ -123,7 +124,7 @@ impl Pages {
         let mut start = 0;
         for Waiting { first, end, .. } in &mut self.pages {
             let entries = *end;
-            // While entries are placed, each page's end is where its next one goes.
+            // While entries are placed, each page's end is its next position.
             (*first, *end) = (start, start);
             start += entries;
         }
@@ -136,8 +137,8 @@ impl Pages {
         }
     }
 
-    /// Chooses `entries_max` of those that wait for the next segment: the same number of each page, and then more of
-    /// those that have more. Says whether that many wait.
+    /// Chooses `entries_max` of the entries that wait for the next segment: the same number of each page, and then more
+    /// of pages that have more. Returns whether there are enough.
     fn choose(&mut self, entries_max: usize, slots: usize) -> bool {
         let (pages, most) = (self.pages.len(), slots - slots / SLOTS_PER_SPARE);
         let mut left = entries_max;
@@ -155,14 +156,14 @@ impl Pages {
         left == 0
     }
 
-    /// What was chosen, page after page.
+    /// Returns the chosen entries, page after page.
     fn next<'a>(&'a self, chosen: Chosen<'a>) -> impl Iterator<Item = Entry<'a>> {
         let of_page = |page: &Waiting| &self.placed[page.first as usize..][..page.next as usize];
         self.pages.iter().flat_map(move |page| chosen.with(of_page(page)).entries())
     }
 
-    /// Fills the empty pages of a segment with what was chosen, and returns how much it took. Those that `left_out`
-    /// numbers, rising, and those that find no space wait for the next segment.
+    /// Fills the empty pages of a segment with the chosen entries, and returns how many it took. Those whose ascending
+    /// numbers are in `left_out`, and those for which there is no space, wait for the next segment.
     fn fill(
         &mut self,
         segment: &mut PageBuf,
@@ -193,7 +194,7 @@ impl Pages {
         kept
     }
 
-    /// Those that wait, together.
+    /// Returns all waiting entries together.
     fn rest(&mut self) -> &[Placed] {
         let mut kept = 0;
         for page in &self.pages {
@@ -205,8 +206,8 @@ impl Pages {
 }
 
 impl Inner {
-    /// Puts whole segments of entries that no buffer would hide, and returns the others. Nothing older gets into a
-    /// buffer meanwhile: evictions wait for the maintenance lock, and what lookups have used is not put back.
+    /// Inserts whole segments of entries that no buffer would shadow, and returns the others. Nothing older gets into a
+    /// buffer meanwhile: evictions wait for the maintenance lock, and entries that lookups have used are not put back.
     fn put_past_buffers(
         &self,
         index: usize,
@@ -227,8 +228,8 @@ impl Inner {
         put
     }
 
-    /// Fills segments and writes them, for as long as the entries that wait fill one and there is space for an
-    /// incarnation. One is filled while those before are being written. The caller holds the maintenance lock.
+    /// Fills segments and writes them, as long as the waiting entries fill one and there is space for an incarnation.
+    /// One is filled while earlier ones are being written. The caller holds the maintenance lock.
     fn put_whole_segments(
         &self,
         index: usize,
@@ -257,8 +258,8 @@ impl Inner {
         Ok(())
     }
 
-    /// Fills a segment with what was chosen for it, and leaves its filter in the scratch memory. Returns it, and how
-    /// many entries it has.
+    /// Fills a segment with the entries chosen for it, and leaves its filter in the scratch memory. Returns the segment
+    /// and the number of its entries.
     fn fill_segment(
         &self,
         pages: &mut Pages,
@@ -309,7 +310,7 @@ impl Inner {
     }
 
     /// Takes the next segment, unless something must be evicted for it or for those in flight. The caller holds the
-    /// maintenance lock. Where a buffer waits, its segment comes before this one, and so does its incarnation.
+    /// maintenance lock. If a buffer waits, its segment precedes this one, and so does its incarnation.
     fn segment_for_whole(&self, index: usize, in_flight: usize) -> Option<SegmentId> {
         let state = self.partitions[index].write();
         let ring = self.layout.rings.of(index);

@@ -1,5 +1,5 @@
-//! Proves a BufferHash offline: its maps, every page of its live incarnations and snapshots, and that each
-//! entry is where a lookup looks for it.
+//! Checks a BufferHash offline: its maps, every page of its live incarnations and snapshots, and that each entry is
+//! where a lookup searches for it.
 
 use nandex_device::PageId;
 use nandex_store::bytes::Reader;
@@ -22,7 +22,7 @@ use crate::{Error, Result};
 /// The only column of a check's filter.
 const LIVE: super::filter::Columns = [1, 0, 0, 0];
 
-/// Refuses a table whose incarnations a check cannot read; [`check`] finds damage.
+/// Fails for a table whose incarnations a check cannot read; [`check`] finds damage.
 ///
 /// # Errors
 /// [`Error::Config`] with the table's name.
@@ -41,7 +41,7 @@ pub(crate) fn refuse_chip(entry: &CatalogEntry) -> Result<()> {
     }
 }
 
-/// Checks one structure and notes in the checker what is wrong with it.
+/// Checks one structure and notes flaws in the checker.
 pub(crate) fn check(
     checker: &mut Checker,
     contents: &Contents,
@@ -112,7 +112,7 @@ impl<'a> Table<'a> {
         Ok(Self { name: &entry.name, config, filter, ring, buffers })
     }
 
-    /// Every live incarnation, oldest first.
+    /// Checks every live incarnation, oldest first.
     fn incarnations(&self, checker: &mut Checker, progress: &mut OnProgress<'_>) {
         let segments = self.ring.segments();
         let segment_pages = u64::from(self.config.segment_pages());
@@ -155,7 +155,7 @@ impl<'a> Table<'a> {
         });
     }
 
-    /// Reads an incarnation's filter into column 0; returns whether it is whole.
+    /// Reads an incarnation's filter into column 0; returns whether it is undamaged.
     fn load_filter(
         &self,
         checker: &mut Checker,
@@ -179,7 +179,7 @@ impl<'a> Table<'a> {
     }
 }
 
-/// Pages of a table of this configuration; `None` when they cannot be counted.
+/// Returns the pages of a table of this configuration; `None` if they cannot be counted.
 fn pages(config: &Config) -> Result<Option<u64>> {
     let of_snapshots = snapshot_pages(&config.shape()?);
     let of_ring = config.segments.checked_mul(u64::from(config.segment_pages()));

@@ -1,10 +1,10 @@
-//! Cleaning: a super table is rewritten without what was updated or removed, where a table that refuses entries would
-//! be full otherwise.
+//! Cleaning: a super table is rewritten without updated or removed entries, when a table that rejects inserts would
+//! otherwise be full.
 //!
 //! All incarnations of one super table are read from front to back, and the newest version of each key is written
-//! again, into as few segments as that takes, past buffers and log. Removals go with what they hide. The new
-//! incarnations take the place of all old ones at once. So the paper's partial discard of the oldest incarnation
-//! (NSDI'10, section 5.1.2) becomes one of all of them: reads are long, and none asks the filters for a key.
+//! again, into as few segments as possible, bypassing buffers and log. Removals are dropped together with what they
+//! shadow. The new incarnations replace all old ones at once. So the paper's partial discard of the oldest incarnation
+//! (NSDI'10, section 5.1.2) becomes one of all of them: reads are long, and none needs the filters for a key.
 //!
 //! ```text
 //!   ring    | A | B | A | C | B | A |  reserve  |          A has the most that came since it was rewritten
@@ -14,13 +14,13 @@
 //!           |   | B |   | C | B |   | A | A |              what is dead is free after a checkpoint
 //! ```
 //!
-//! Where live entries are a share u of the ring and updates are spread evenly, a super table is rewritten when about
-//! u / (2 - u) of it lives, and an update writes 1 + u / (2 (1 - u)) entries: 2.2 with u = .7.
+//! If live entries are a share u of the ring and updates are spread evenly, a super table is rewritten when about u /
+//! (2 - u) of it is live, and an update writes 1 + u / (2 (1 - u)) entries: 2.2 with u = .7.
 //!
 //! Invariants
-//! 1. While a super table is rewritten none of its buffers is frozen: what a buffer has is newer than what is
-//!    rewritten, and so is its segment.
-//! 2. In the ring's map the new segments take the place of the old ones at one moment.
+//! 1. While a super table is rewritten none of its buffers is frozen: a buffer's entries are newer than the rewritten
+//!    ones, and so is its segment.
+//! 2. In the ring's map the new segments replace the old ones at one moment.
 
 use std::sync::atomic::Ordering::{Acquire, Relaxed, SeqCst};
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64};
@@ -34,30 +34,31 @@ use super::table::{Incarnation, Job, Level, State};
 use crate::write::{Space, pool};
 use crate::{Error, Result, damage};
 
-/// How often the ring is looked at again while a checkpoint may free segments.
+/// The number of times that the ring is checked again while a checkpoint may free segments.
 const SPACE_WAITS: usize = 100;
-/// A table refuses entries when it has a thirty-second more keys than it was made for.
+/// The divisor of the keys that a table was made for: it rejects inserts once it has that share more.
 const OVER: u64 = 32;
 
-/// What a table knows of how much there is to clean.
+/// The state of cleaning in a table.
 #[derive(Debug, Default)]
 pub(crate) struct Cleaning {
-    /// Is a job queued, or does one run?
+    /// Whether a job is queued or running.
     is_queued: AtomicBool,
-    /// How often incarnations have come or were rewritten.
+    /// The number of times that incarnations were added or rewritten.
     changes: AtomicU64,
-    /// After how many changes a job could do nothing. A table without incarnations is not stuck, whatever is here.
+    /// The number of changes after which a job could do nothing. A table without incarnations is not stuck, whatever
+    /// the value.
     stuck_at: AtomicU64,
-    /// Buffers that have a segment and are not on flash yet.
+    /// The number of buffers that have a segment and are not on flash yet.
     waiting: AtomicU64,
-    /// Entries that have come to super tables since each was rewritten.
+    /// The number of entries added to super tables since each was rewritten.
     unclean: AtomicU64,
-    /// Keys on flash, as flushes have estimated them.
+    /// The number of keys on flash, as estimated by flushes.
     keys: AtomicI64,
 }
 
 impl Cleaning {
-    /// An incarnation came.
+    /// Notes a new incarnation.
     pub(super) fn came(&self, incarnation: &Incarnation) {
         self.changes.fetch_add(1, SeqCst);
         self.keys.fetch_add(incarnation.keys.into(), Relaxed);
@@ -71,19 +72,19 @@ impl Cleaning {
         self.stuck_at.load(SeqCst) == self.changes.load(SeqCst)
     }
 
-    /// A buffer that had a segment is on flash.
+    /// Notes that a buffer that had a segment is on flash.
     pub(super) fn landed(&self) {
         self.waiting.fetch_sub(1, SeqCst);
     }
 
-    /// Keys on flash, about.
+    /// Returns the approximate number of keys on flash.
     pub(super) fn keys(&self) -> u64 {
         self.keys.load(Relaxed).max(0).cast_unsigned()
     }
 }
 
 impl Inner {
-    /// As [`Layout::reserve`](crate::write::Layout::reserve), for a table that is cleaned.
+    /// Does the same as [`Layout::reserve`](crate::write::Layout::reserve), for a table that is cleaned.
     pub(super) fn reserve_cleaned(
         &self,
         index: usize,
@@ -116,7 +117,7 @@ impl Inner {
             }
             self.layout.columns.give_back(more);
             if is_ready {
-                // A checkpoint is all that is missing.
+                // Only a checkpoint is missing.
                 self.queue_cleaning(None);
                 return Ok(Space::Pending);
             }
@@ -132,7 +133,7 @@ impl Inner {
         Err(Error::Full { entries: self.layout.cleaning.keys(), flash_bytes: self.flash_bytes() })
     }
 
-    /// Takes columns for a flush, as far as RAM allows it; a recovery needs no leave.
+    /// Takes columns for a flush, as far as RAM allows; a recovery is not limited.
     fn take_columns(&self, more: u64, is_ready: bool) -> bool {
         if is_ready {
             return self.layout.columns.try_take(more);
@@ -141,23 +142,26 @@ impl Inner {
         true
     }
 
-    /// What is rewritten where RAM has no columns for a super table: the next one for which older generations take RAM,
-    /// else itself, if much has come to it since it was rewritten, else the one with the most to gain.
+    /// Returns the super table to rewrite if RAM has no columns for this one: the next one for which older generations
+    /// take RAM, otherwise this one, if many entries were added since it was rewritten, otherwise the one with the most
+    /// to gain.
     fn frees_columns(&self, index: usize, level: &Level) -> Option<usize> {
         let unclean_min = u64::from(self.layout.config.filter.entries_max());
         self.next_to_take_over().or((level.unclean > unclean_min).then_some(index))
     }
 
-    /// Keys that the table takes.
+    /// Returns the number of keys that the table takes.
     fn keys_max(&self) -> u64 {
         self.layout.config.entries_max + self.layout.config.entries_max / OVER
     }
 
-    /// Whether rewriting super tables may make space, or show that there is some, now or after the flushes under way.
+    /// Returns whether rewriting super tables may make space, or show that there is some, now or after the running
+    /// flushes.
     fn may_clean(&self) -> bool {
         let cleaning = &self.layout.cleaning;
         let unclean = cleaning.unclean.load(Relaxed);
-        // Keys that there were when each super table was rewritten: many of them, and none removed since, are too many.
+        // The keys that existed when each super table was rewritten: if there are too many of them even without those
+        // removed since, the table is full.
         let known = self.counters.flushed_entries.load(Relaxed).saturating_sub(unclean);
         let is_full = known.min(cleaning.keys()) > self.keys_max();
         let has_more = unclean > 0 || self.next_to_take_over().is_some();
@@ -165,7 +169,7 @@ impl Inner {
         !is_full && (is_possible || cleaning.waiting.load(SeqCst) > 0)
     }
 
-    /// Has that super table rewritten, or the one with the most to gain. One at a time is.
+    /// Queues the rewriting of that super table, or of the one with the most to gain. Only one at a time is rewritten.
     fn queue_cleaning(&self, index: Option<usize>) {
         if !self.layout.cleaning.is_queued.swap(true, SeqCst) {
             self.work.push(pool::Job::Own(Job::Clean(index)));
@@ -173,7 +177,7 @@ impl Inner {
     }
 
     /// Rewrites a super table if segments are short: that one, or the one with the most to gain. Reads all of its
-    /// pages, and writes what lives of it.
+    /// pages, and writes its live entries.
     pub(super) fn clean(&self, index: Option<usize>, scratch: &mut Scratch) -> Result<()> {
         let cleaned = self.clean_worst(index, scratch);
         self.layout.cleaning.is_queued.store(false, SeqCst);
@@ -208,7 +212,7 @@ impl Inner {
         let _lock = table.maintain();
         {
             let mut state = table.write();
-            // A buffer that waits has its segment already, which is older than those of the rewritten incarnations.
+            // A waiting buffer already has its segment, which is older than those of the rewritten incarnations.
             if !state.frozen.is_empty() || state.level.window.is_empty() && !takes_over {
                 return Ok(());
             }
@@ -220,23 +224,24 @@ impl Inner {
             state.level.is_cleaned = false;
             state.level.is_damaged
         };
-        // What is damaged stays as it is: the lookups of its keys say so.
+        // A damaged super table stays as it is: the lookups of its keys report the damage.
         rewritten.or_else(|error| if is_damaged { Ok(()) } else { Err(error) })?;
-        // What is dead now can be written after the next one.
+        // Segments that are dead now can be written after the next checkpoint.
         if ring.writable_segments() <= self.layout.rings.reserve_segments() {
             self.ask_for_checkpoint()?;
         }
         Ok(())
     }
 
-    /// The super table to which the most has come since it was rewritten, of those that can be now.
+    /// Returns the super table to which most entries were added since it was rewritten, among those that can be
+    /// rewritten now.
     fn worst(&self, ring: &Ring) -> Option<usize> {
         let free = ring.free_segments();
         let unclean = |(index, table): (usize, &super::table::SuperTable)| {
             let state = table.read();
             let level = &state.level;
             let can = state.frozen.is_empty() && self.segments_needed(index, level) <= free;
-            // What older generations have is taken over in its own time.
+            // Entries of older generations are taken over separately.
             let is_own = level.is_whole() || !self.layout.older.is_some();
             let is_worth_it = level.unclean > 0 && !level.is_damaged && is_own;
             (can && is_worth_it).then_some((level.unclean, index))
@@ -245,21 +250,21 @@ impl Inner {
         Some(index)
     }
 
-    /// Segments that rewriting a super table takes, about.
+    /// Returns the approximate number of segments that rewriting a super table takes.
     pub(super) fn segments_needed(&self, index: usize, level: &Level) -> u64 {
         let filled = self.segments_filled(index, level, 8) + 2;
         let takes_over = self.layout.older.is_some() && !level.is_whole();
         if takes_over { filled } else { filled.min(level.window.len() as u64 + 1) }
     }
 
-    /// Segments that its keys fill, and one in `more` more of them.
+    /// Returns the segments that its keys fill, plus one in `more`.
     fn segments_filled(&self, index: usize, level: &Level, more: u64) -> u64 {
         let keys = self.keys_expected(index, level);
         (keys + keys / more).div_ceil(self.layout.config.filter.entries_max().into())
     }
 
-    /// Waits until that many segments can be written, for a checkpoint if there must be one; returns whether they can.
-    /// The caller holds no lock.
+    /// Waits until `needed` segments can be written, for a checkpoint if necessary; returns whether they can. The
+    /// caller holds no lock.
     pub(super) fn await_segments_for(&self, ring: &Ring, needed: u64) -> Result<bool> {
         for _ in 0..SPACE_WAITS {
             self.volume.poison().check()?;
@@ -275,8 +280,8 @@ impl Inner {
         Ok(false)
     }
 
-    /// The caller holds the maintenance lock, and no buffer of the super table can be frozen. One with a page that
-    /// cannot be read is never rewritten again.
+    /// Rewrites a super table. The caller holds the maintenance lock, and no buffer of the super table can be frozen. A
+    /// super table with a page that cannot be read is never rewritten again.
     pub(super) fn rewrite(&self, index: usize, scratch: &mut Scratch) -> Result<()> {
         let (old, segments) = {
             let level = &self.partitions[index].read().level;
@@ -294,7 +299,7 @@ impl Inner {
                 self.release_older(index)
             }
             None => {
-                // Others took the segments that were free, or it has more keys than was estimated.
+                // Other super tables took the free segments, or this one has more keys than was estimated.
                 let mut state = self.partitions[index].write();
                 let more = state.level.entries().cast_signed() - state.level.keys;
                 state.level.keys += more;
@@ -311,7 +316,7 @@ impl Inner {
         state.level.unclean = 0;
     }
 
-    /// Makes what was written the incarnations of a super table, in place of all it had.
+    /// Installs the written incarnations in place of all earlier ones of a super table.
     fn put_rewritten(&self, index: usize, written: &[Written]) -> Result<()> {
         let config = &self.layout.config;
         let shape = self.layout.filter.shape();
@@ -319,7 +324,7 @@ impl Inner {
         for (incarnation, bits) in written {
             level.push(config.filter.kind(), *incarnation, bits);
         }
-        // Nothing is written only if no generation has anything of it.
+        // Nothing is written only if no generation has any of its keys.
         level.has_taken_over = self.layout.older.is_some();
         let mut state = self.partitions[index].write();
         let old = state.level.incarnations_newest_first();
@@ -333,7 +338,7 @@ impl Inner {
         drop(state);
         self.layout.columns.give_back(columns.0);
         self.layout.columns.take(columns.1);
-        // In this order what is known never seems to be more than it is.
+        // In this order the known number never seems to be more than it is.
         let (counters, cleaning) = (&self.counters, &self.layout.cleaning);
         counters.flushed_entries.fetch_sub(before, Relaxed);
         counters.flushed_entries.fetch_add(after, Relaxed);

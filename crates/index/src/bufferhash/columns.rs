@@ -1,8 +1,9 @@
-//! Columns of filters, counted over all super tables, where they may be fewer than RAM for the most of each would hold.
+//! The columns of filters, counted over all super tables, for tables whose RAM does not suffice for the maximum of
+//! each.
 //!
-//! A super table that is cleaned has few incarnations once it was rewritten, and the most just before the next time.
+//! A super table that is cleaned has few incarnations after it was rewritten, and the most just before the next time.
 //! They are rewritten one after another, so RAM for all columns of all of them would stay unused. While a growing table
-//! takes over from older generations, it is what these still have that limits the columns.
+//! takes over from older generations, the RAM that these still have limits the columns.
 //!
 //! ```text
 //!   columns of one    48 | /|  /|  /|  /       of all: as many as super tables have on average
@@ -17,19 +18,19 @@ use super::Inner;
 use super::filter::Slices;
 use super::table::{Level, State};
 
-/// Columns of the filters of all super tables.
+/// The columns of the filters of all super tables.
 #[derive(Debug)]
 pub(crate) struct FilterColumns {
-    /// Those there are, with those that buffers on their way to flash need.
+    /// The existing columns, including those that buffers on their way to flash need.
     taken: AtomicU64,
-    /// As many as flushes may make it.
+    /// The most columns that flushes may create.
     most: AtomicU64,
-    /// As many as `most` becomes once no older generation takes RAM.
+    /// The value of `most` once no older generation takes RAM.
     most_alone: AtomicU64,
 }
 
 impl Default for FilterColumns {
-    /// No limit.
+    /// Returns columns without a limit.
     fn default() -> Self {
         let [most, most_alone] = [(); 2].map(|()| AtomicU64::new(u64::MAX));
         Self { taken: AtomicU64::new(0), most, most_alone }
@@ -37,21 +38,21 @@ impl Default for FilterColumns {
 }
 
 impl FilterColumns {
-    /// Limits them, and says to how many that rises while older generations give their RAM back.
+    /// Limits them, and sets the value to which the limit rises while older generations release their RAM.
     pub(super) fn limit(&self, most: u64, most_alone: u64) {
         self.most_alone.store(most_alone, SeqCst);
         self.most.store(most.min(most_alone), SeqCst);
     }
 
-    /// Raises the limit by what older generations have given back.
+    /// Raises the limit by what older generations have released.
     pub(super) fn allow(&self, more: u64) {
         let most_alone = self.most_alone.load(SeqCst);
         let raised = |most: u64| Some(most.saturating_add(more).min(most_alone));
-        // The closure never refuses, so the update cannot fail.
+        // The closure always returns a value, so the update cannot fail.
         let _ = self.most.fetch_update(SeqCst, SeqCst, raised);
     }
 
-    /// Takes some more. Returns whether the limit allows it.
+    /// Takes more columns. Returns whether the limit allows it.
     pub(super) fn try_take(&self, more: u64) -> bool {
         if more == 0 {
             return true;
@@ -61,25 +62,25 @@ impl FilterColumns {
         self.taken.fetch_update(SeqCst, SeqCst, taken).is_ok()
     }
 
-    /// Those that are taken, and the limit.
+    /// Returns the number that is taken, and the limit.
     #[cfg(test)]
     pub(super) fn now(&self) -> (u64, u64) {
         (self.taken.load(SeqCst), self.most.load(SeqCst))
     }
 
-    /// Takes some more, whatever the limit is.
+    /// Takes more columns, whatever the limit is.
     pub(super) fn take(&self, more: u64) {
         self.taken.fetch_add(more, SeqCst);
     }
 
-    /// Gives some back.
+    /// Releases columns.
     pub(super) fn give_back(&self, fewer: u64) {
         self.taken.fetch_sub(fewer, SeqCst);
     }
 }
 
 impl Level {
-    /// Columns that its filters take once that many buffers more are on flash.
+    /// Returns the columns that its filters take once `buffers` more buffers are on flash.
     pub(super) fn columns_with(&self, buffers: usize) -> u64 {
         match self.window.len() + buffers {
             0 => 0,
@@ -89,13 +90,13 @@ impl Level {
 }
 
 impl Inner {
-    /// Columns that another buffer of a super table takes, in addition to those for its buffers that wait already.
+    /// Returns the columns that another buffer of a super table takes, in addition to those for its waiting buffers.
     pub(super) fn columns_more(state: &State) -> u64 {
         let waiting = state.frozen.len();
         state.level.columns_with(waiting + 1) - state.level.columns_with(waiting)
     }
 
-    /// RAM of the filters that there are, in bytes.
+    /// Returns the RAM of the existing filters, in bytes.
     pub(super) fn filter_bytes(&self) -> u64 {
         let of = |level: &Level| match level.released {
             Some(_) => 0,

@@ -1,4 +1,4 @@
-//! What a BufferHash is created with, kept with it on flash, and what can be chosen at each opening.
+//! The configuration of a BufferHash, stored with it on flash, and the options of an opening.
 
 use std::fmt;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use crate::schema::{Range, Stored, StoredInParts, choice, parameters, word, word
 use crate::write::TableShape;
 use crate::{Error, OpenOptions, Result};
 
-/// Its number; what it is about follows later.
+/// The policy's number; its argument follows later.
 impl Stored for Policy {
     const FORM: &'static str = "a policy, such as fifo, lru or reject";
 
@@ -127,7 +127,7 @@ impl Stored for FilterShape {
     }
 }
 
-/// Pages of a chip's erase block; 0 where there is no chip.
+/// The pages of a chip's erase block; 0 if there is no chip.
 impl Stored for Placement {
     const FORM: &'static str = "shared or chip:BLOCK_PAGES";
 
@@ -162,26 +162,24 @@ impl Stored for Placement {
     }
 }
 
-/// Where incarnations are (paper, section 5.2).
+/// The location of incarnations (paper, section 5.2).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Placement {
-    /// On the volume, in one ring for all super tables in the order of their flushes: the whole device sees
-    /// one sequential stream. For everything with a translation layer.
+    /// On the volume, in one ring for all super tables in the order of their flushes: the whole device sees one
+    /// sequential stream. For every device with a translation layer.
     #[default]
     Shared,
-    /// On a raw flash chip that only this table uses, from its first page on, given at each opening
-    /// ([`OpenOptions::chip`]). Each super table has a ring in its own part of the chip. A segment is
-    /// erased by a discard just before it is written, and synced after it; by then a durable checkpoint no
-    /// longer refers to its old content. Segments are whole erase blocks, so an eviction never copies: choose
-    /// buffers of a block minus the filter's pages, and a flush costs the paper's C1 + C2, the minimum
-    /// (section 6.4).
+    /// On a raw flash chip that only this table uses, from its first page on, passed at each opening
+    /// ([`OpenOptions::chip`]). Each super table has a ring in its own part of the chip. A segment is erased by a
+    /// discard just before it is written, and synced after it; by then a durable checkpoint no longer refers to its old
+    /// contents. Segments are whole erase blocks, so an eviction never copies: choose buffers of a block minus the
+    /// filter's pages, and a flush costs the paper's C1 + C2, the minimum (section 6.4).
     ///
-    /// Superblocks, checkpoints, snapshots of buffers and the log are overwritten in place, which a chip
-    /// cannot do. They stay on the volume's own device: in a product with raw flash, a managed part such as
-    /// eMMC or SD, or a file system made for flash. Keys spread unevenly, so a part is full before the chip
-    /// is; the shared ring has no such loss. Bad blocks are not handled, and only the ring levels wear: it
-    /// wears every block of a part alike. [`check`](crate::check()) refuses such a volume, since it cannot
-    /// see the chip.
+    /// Superblocks, checkpoints, snapshots of buffers and the log are overwritten in place, which a chip cannot do.
+    /// They stay on the volume's own device: in a product with raw flash, a managed part such as eMMC or SD, or a file
+    /// system made for flash. Keys spread unevenly, so a part is full before the chip is; the shared ring has no such
+    /// loss. Bad blocks are not handled, and wear is levelled only by the ring, which wears every block of a part
+    /// alike. [`check`](crate::check()) rejects such a volume, since it cannot see the chip.
     Chip {
         /// Pages of 4 KiB in an erase block of the chip.
         block_pages: u32,
@@ -189,11 +187,11 @@ pub enum Placement {
 }
 
 parameters! {
-    /// What a BufferHash is created with. All of it is kept on flash and read back at open.
+    /// The configuration of a BufferHash. All of it is stored on flash and read back at open.
     #[derive(Clone, PartialEq, Debug)]
     pub struct Config: KIND, version 3, tiny [];
 
-    /// Which entries go when flash is full.
+    /// Which entries are evicted when flash is full.
     policy: Policy = Policy::Fifo;
 
     /// Flush the first buffer of each super table early, each at another fill. Super tables fill alike, and
@@ -212,8 +210,8 @@ parameters! {
     /// Pages of 4 KiB in a buffer, and in an incarnation: the paper's B'. At most 65,535.
     buffer_pages: u32 = 2, in Range::Within(1, 65_535);
 
-    /// Incarnations that one super table may have, the paper's k; a little more than `segments /
-    /// super_tables`, because super tables do not fill alike.
+    /// Incarnations that one super table may have, the paper's k; slightly more than `segments / super_tables`, because
+    /// super tables do not fill evenly.
     incarnations_max: u32 = 12;
 
     /// Incarnations that may be evicted for each one that the user's own inserts fill, before a partial
@@ -232,25 +230,25 @@ parameters! {
     /// Segments kept free ahead of the head, so that flushes need not wait for evictions.
     reserve_segments: u64 = 4, in Range::Within(1, 1 << 48), then policy;
 
-    /// Where incarnations are.
+    /// The location of incarnations.
     placement: Placement = Placement::Shared;
 
-    /// Keys that a table which refuses more has space for, whatever its history: when its ring is nearly full, super
-    /// tables are rewritten without what was updated or removed. 0 for as many entries as the ring takes, each version
-    /// of a key counted; so it is in tables of version 1. Other policies, and tables on a chip, have no use for it.
+    /// The number of keys that a table which rejects more has space for, whatever its history: when its ring is nearly
+    /// full, super tables are rewritten without updated or removed entries. 0 for as many entries as the ring takes,
+    /// with each version of a key counted, as in tables of version 1. Other policies, and tables on a chip, ignore it.
     entries_max: u64 = 0, in Range::Within(0, 1 << 48), since 2;
 
-    /// Count the keys of a table that refuses more entries, but rewrite nothing: each version of a key stays, and takes
-    /// space. So it is in a generation of a growing table, until a later one takes over what all before it have.
+    /// Count the keys of a table that rejects more entries, but rewrite nothing: each version of a key stays, and takes
+    /// space. A generation of a growing table has this until a later one takes over the entries of all before it.
     keeps_versions: bool = false, since 3;
 }
 
 impl Config {
-    /// The least that [`log_bytes_best`](Self::log_bytes_best) gives, in bytes: 16 of a volume's usual log blocks.
+    /// The least that [`log_bytes_best`](Self::log_bytes_best) returns, in bytes: 16 of a volume's usual log blocks.
     pub const LOG_BYTES_MIN: u64 = 2 << 20;
 
-    /// The size of a log that seldom makes a table of this configuration flush early: eight times what its
-    /// buffers hold, at least 2 MiB, in bytes.
+    /// Returns the size in bytes of a log that seldom forces a table of this configuration to flush early: eight times
+    /// the contents of its buffers, and at least 2 MiB.
     #[must_use]
     pub fn log_bytes_best(&self) -> u64 {
         let entries = u64::from(self.super_tables) * u64::from(self.filter.entries_max());
@@ -258,7 +256,8 @@ impl Config {
         (8 * bytes).next_multiple_of(1 << 20).max(Self::LOG_BYTES_MIN)
     }
 
-    /// The shortest log that lets its buffers fill before they must be saved: four times what they hold, in bytes.
+    /// Returns the length in bytes of the shortest log that lets its buffers fill before they must be saved: four times
+    /// their contents.
     pub(super) fn log_bytes_good(&self) -> u64 {
         let entries = u64::from(self.super_tables) * u64::from(self.filter.entries_max());
         4 * entries * (1 + self.key_bytes + self.value_bytes) as u64
@@ -291,17 +290,17 @@ impl Config {
         self.filter.column_bits().div_ceil(8) as u64
     }
 
-    /// Keys of a buffer that its filter may refuse: at most 4 %.
+    /// Returns the number of keys of a buffer that its filter may refuse: at most 4 %.
     pub(super) fn bumped_max(&self) -> u64 {
         u64::from(self.filter.entries_max()) / 24
     }
 
-    /// Entries that a flush mostly carries over, at most.
+    /// Returns the most entries that a flush usually carries over.
     pub(super) fn carry_over_usual(&self) -> usize {
         STASH_LEN_MAX + self.bumped_max() as usize
     }
 
-    /// Refuses what cannot work.
+    /// Fails for a configuration that cannot work.
     ///
     /// # Errors
     /// [`Error::Config`], naming the field.
@@ -309,7 +308,7 @@ impl Config {
         self.check_ranges()?;
         self.layout()?;
         let refuse = |field, reason: String| Err(Error::Config { field, reason });
-        // One that is made for keys says itself how much it needs in addition to its reserve.
+        // A table that is made for keys already states how much it needs in addition to its reserve.
         let times = if self.entries_max > 0 { 1 } else { 2 };
         if self.segments < times * self.reserve_segments
             || self.segments <= u64::from(self.super_tables)
@@ -345,12 +344,12 @@ impl Config {
         self.validate_placement()
     }
 
-    /// Returns whether super tables are rewritten without what was updated or removed.
+    /// Returns whether super tables are rewritten without updated or removed entries.
     pub(super) fn cleans(&self) -> bool {
         self.refuses_on_volume() && self.entries_max > 0 && !self.keeps_versions
     }
 
-    /// Returns whether it is known of each incarnation how many keys it has brought.
+    /// Returns whether the number of keys that each incarnation has added is known.
     pub(super) fn counts_keys(&self) -> bool {
         self.refuses_on_volume() && (self.entries_max > 0 || self.keeps_versions)
     }
@@ -407,13 +406,13 @@ impl Config {
         Ok(())
     }
 
-    /// Pages of all segments, on the volume or on a chip.
+    /// Returns the pages of all segments, on the volume or on a chip.
     #[must_use]
     pub fn ring_pages(&self) -> u64 {
         self.segments * u64::from(self.segment_pages())
     }
 
-    /// Those of them on the volume.
+    /// Returns the pages of segments on the volume.
     pub(super) fn volume_ring_pages(&self) -> u64 {
         match self.placement {
             Placement::Shared => self.ring_pages(),
@@ -436,7 +435,7 @@ impl Config {
     }
 }
 
-/// How entries are ranked, where the policy evicts by priority.
+/// The ranking of entries, if the policy evicts by priority.
 pub(super) struct Ranking(pub(super) Priority);
 
 impl fmt::Debug for Ranking {
@@ -446,13 +445,13 @@ impl fmt::Debug for Ranking {
 }
 
 impl Ranking {
-    /// By the function that the options have, if any.
+    /// Ranks by the function of the options, if there is one.
     pub(super) fn of(options: &OpenOptions) -> Self {
         Self(options.priority.clone().unwrap_or_else(|| Arc::new(value_as_priority)))
     }
 }
 
-/// An entry's priority unless the options tell another: the first 8 bytes of its value.
+/// Returns the default priority of an entry: the first 8 bytes of its value.
 fn value_as_priority(_key: &[u8], value: &[u8]) -> u64 {
     let mut word = [0; 8];
     let len = value.len().min(8);

@@ -1,11 +1,11 @@
 //! Makes space ahead of the head: full discard, or partial discard by policy (paper, section 5.1.2).
 //!
-//! Evictions run just before each checkpoint, which then allows their segments to be overwritten. A partial
-//! discard reads the incarnation, searches the buffers and filters of its super table for newer versions of
-//! its entries, verifies the filters' answers on flash, and puts what the policy keeps back into the buffer.
-//! These entries fill buffers, which need segments, which need evictions: the cascade of section 7.4. Each
-//! segment that the user's own inserts fill pays for `cascade_limit` partial discards; after these, the next
-//! eviction drops everything, in FIFO order.
+//! Evictions run just before each checkpoint, which then allows their segments to be overwritten. A partial discard
+//! reads the incarnation, searches the buffers and filters of its super table for newer versions of its entries,
+//! verifies the filters' answers on flash, and puts the entries that the policy retains back into the buffer. These
+//! entries fill buffers, which need segments, which need evictions: the cascade of section 7.4. Each segment that the
+//! user's own inserts fill pays for `cascade_limit` partial discards; after these, the next eviction drops everything,
+//! in FIFO order.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
@@ -26,20 +26,20 @@ use crate::lookup::LookupKey;
 use crate::write::format::encode_log_put;
 use crate::{Error, Result};
 
-/// What one partial discard takes of the cascade's credit, in thousandths.
+/// The cost of one partial discard in the cascade's credit, in thousandths.
 const DISCARD_COST: u64 = 1000;
 
 /// The result of an eviction.
 #[derive(PartialEq, Eq)]
 enum Evicted {
     Yes,
-    /// What is kept has no space now, in a buffer or in the log.
+    /// The retained entries currently have no space, in a buffer or in the log.
     NotNow,
 }
 
 impl Inner {
-    /// Evicts until the reserve ahead of each ring's head is free. While recovery replays the log, a policy
-    /// that keeps part of a segment does not: see [`make_space`](Self::make_space).
+    /// Evicts until the reserve ahead of each ring's head is free. Does nothing while recovery replays the log and the
+    /// policy retains part of a segment: see [`make_space`](Self::make_space).
     pub(super) fn evict_ahead(&self) -> Result<()> {
         if self.layout.config.policy.is_partial() && !self.ready.load(Acquire) {
             return Ok(());
@@ -66,7 +66,7 @@ impl Inner {
         let table = &self.partitions[index];
         let keeps = self.layout.config.policy.is_partial();
         if keeps {
-            // Before they are loaded, the filters of a newly opened table have no newer versions.
+            // Before they are loaded, the filters of a newly opened table lack newer versions.
             self.load_filters(index)?;
         }
         let _lock = table.maintain();
@@ -83,13 +83,13 @@ impl Inner {
         self.discard(index, incarnation, &kept, false)
     }
 
-    /// Takes from the cascade's credit.
+    /// Spends from the cascade's credit; returns whether it was enough.
     fn may_cascade(&self) -> bool {
         let draw = |credit: u64| credit.checked_sub(DISCARD_COST);
         self.layout.cascade_credit.fetch_update(Relaxed, Relaxed, draw).is_ok()
     }
 
-    /// Takes an incarnation out, and puts back what is kept of it, at one moment for all lookups.
+    /// Removes an incarnation, and puts its retained entries back, at one moment for all lookups.
     fn discard(
         &self,
         index: usize,
@@ -131,7 +131,7 @@ impl Inner {
         Ok(Evicted::Yes)
     }
 
-    /// Logs what is kept before any of it is put back: entries that are in no log must not leave flash.
+    /// Logs the retained entries before any of them is put back: entries that are in no log must not leave flash.
     /// Returns whether the log had space.
     fn log_kept(&self, state: &mut State, kept: &[(KeyHash, Entry<'_>)]) -> Result<bool> {
         if kept.is_empty() || !is_on(Barrier::KeptIsLogged) {
@@ -151,15 +151,15 @@ impl Inner {
         Ok(true)
     }
 
-    /// Will the coming checkpoint free log space?
+    /// Returns whether the coming checkpoint will free log space.
     fn tail_may_move(&self) -> bool {
         let tail = self.volume.log().tail();
         self.partitions.iter().all(|table| table.read().tail().is_none_or(|since| since > tail))
     }
 
-    /// Handles kept entries that have no space now, in a buffer or in the log. With a free segment the coming
-    /// checkpoint lets a flush continue, which frees space, and so does a log that can be shortened. Without
-    /// that `hope` everything waits for this segment, and it is discarded whole.
+    /// Handles retained entries that currently have no space, in a buffer or in the log. With a free segment the coming
+    /// checkpoint lets a flush continue, which frees space, and so does a log that can be shortened. Without this
+    /// `hope` everything waits for this segment, and it is discarded as a whole.
     fn put_off(&self, index: usize, incarnation: Incarnation, hope: bool) -> Result<Evicted> {
         if hope {
             self.layout.cascade_credit.fetch_add(DISCARD_COST, Relaxed);
@@ -168,7 +168,7 @@ impl Inner {
         self.discard(index, incarnation, &[], true)
     }
 
-    /// Reads the data pages of an incarnation in one I/O chunk and proves each.
+    /// Reads the data pages of an incarnation in one I/O chunk and verifies each.
     pub(super) fn read_incarnation(&self, index: usize, id: SegmentId) -> Result<PageBuf> {
         let pages = PageBuf::zeroed(self.layout.config.buffer_pages as usize);
         let ring = self.layout.rings.of(index);
@@ -180,7 +180,7 @@ impl Inner {
         Ok(pages)
     }
 
-    /// The entries of an incarnation that the policy keeps.
+    /// Returns the entries of an incarnation that the policy retains.
     pub(super) fn choose<'p>(
         &self,
         index: usize,
@@ -192,7 +192,7 @@ impl Inner {
         let mut kept: Vec<_> = (0..pages.pages())
             .flat_map(|page| self.entry_layout().entries(pages.page(page)))
             .map(|(_, entry)| (self.hasher.hash(entry.key), entry))
-            // The oldest tombstone no longer hides anything.
+            // The oldest tombstone no longer shadows anything.
             .filter(|(_, entry)| entry.state == SlotState::Live)
             .filter(|(_, entry)| match self.layout.config.policy {
                 Policy::Threshold(_) => priority(entry) >= threshold,
@@ -212,8 +212,8 @@ impl Inner {
         Ok(kept)
     }
 
-    /// For each key, does one of these incarnations hold it? The filters decide most; if one says maybe, the
-    /// page is read.
+    /// Returns, for each key, whether one of these incarnations has it. The filters decide most; on a positive answer
+    /// the page is read.
     pub(super) fn superseded(
         &self,
         index: usize,

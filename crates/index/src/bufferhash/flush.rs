@@ -1,4 +1,4 @@
-//! From a full buffer to an incarnation: build the filter, write the segment, make it live.
+//! Flushing a full buffer into an incarnation: builds the filter, writes the segment, and makes it live.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
@@ -19,11 +19,11 @@ use crate::write::{
 };
 use crate::{Error, Result};
 
-/// The longest wait for a checkpoint before the ring is looked at again.
+/// The longest wait for a checkpoint before the ring is checked again.
 pub(super) const SPACE_WAIT: Duration = Duration::from_millis(20);
-/// Segments that are written at once with one scratch memory, at most.
+/// The most segments that are written at once with one scratch memory.
 pub(super) const WRITES_MAX: usize = 3;
-/// Pages of a buffer that stays in RAM, at most: 16 MiB.
+/// The most pages of a buffer that stays in RAM: 16 MiB.
 const KEPT_PAGES_MAX: usize = 1 << 12;
 
 /// Memory that flushes reuse.
@@ -50,10 +50,10 @@ impl Layout for Incarnations {
     fn policy(&self) -> WritePolicy {
         let is_partial = self.config.policy.is_partial();
         WritePolicy {
-            // A partial discard logs what it puts back.
+            // A partial discard logs the entries that it puts back.
             logs_always: is_partial,
-            // Evictions that put entries back have one spare for themselves. Otherwise, with every buffer
-            // waiting for a segment, none could be freed without dropping what must stay.
+            // Evictions that put entries back have one spare buffer for themselves. Otherwise, with every buffer
+            // waiting for a segment, none could be freed without dropping retained entries.
             spares_kept: usize::from(is_partial),
             forces_replayed: self.refuses(),
             forces_removals: self.config.cleans(),
@@ -66,7 +66,7 @@ impl Layout for Incarnations {
         self.shape.new_buffer(self.hasher)
     }
 
-    /// Twice as large, so that a long log is in few of them.
+    /// Twice as large, so that a long log needs few buffers.
     fn new_buffer_behind(&self, full: &Buffer) -> Buffer {
         let pages = (2 * full.page_count()).min(KEPT_PAGES_MAX);
         Buffer::new(self.shape.layout, self.hasher, pages.max(full.page_count()))
@@ -90,12 +90,12 @@ impl Layout for Incarnations {
             return core.reserve_cleaned(index, state);
         }
         let waiting = state.frozen.len();
-        // A crash leaves segments that were being written unused, and recovery writes them again elsewhere.
-        // The reserve is for that. It also fills buffers in another order, and may need one more.
+        // After a crash, segments that were being written are unused, and recovery writes them again elsewhere. The
+        // reserve is for that. Recovery also fills buffers in another order, and may need one more.
         let is_ready = core.ready.load(Acquire);
         let reserve = if is_ready { core.layout.rings.reserve_segments() } else { 0 };
         let ring = core.layout.rings.of(index);
-        // The last buffer of all may take it: what a recovery fills after it stays in RAM.
+        // The last buffer of all may take it: buffers that a recovery fills after it stay in RAM.
         let kept = usize::from(is_ready && !core.pool.is_retired());
         let most = core.layout.config.incarnations_max as usize - kept;
         let space = state.level.window.len() + waiting < most && ring.free_segments() > reserve;
@@ -107,7 +107,7 @@ impl Layout for Incarnations {
         segment.map(|id| Space::Reserved(Some(id))).ok_or_else(full)
     }
 
-    /// A table that refuses must not flush buffers early: it may have no segment for them.
+    /// A table that rejects inserts must not flush buffers early: it may have no segment for them.
     fn carry_over_kept(&self, _state: &State, frozen: &Frozen) -> u64 {
         if self.refuses() { frozen.buffer.stash_len() as u64 + self.config.bumped_max() } else { 0 }
     }
@@ -123,14 +123,15 @@ impl Layout for Incarnations {
             None => core.reserve_segment(index)?,
         };
         if core.layout.config.counts_keys() {
-            // Without them as many of its keys count as new as of those before, and so they do if they are damaged.
+            // Without filters its keys count as new at the same rate as earlier ones, which is also the case if filters
+            // are damaged.
             let _ = core.load_filters(index);
         }
         let kept = frozen.buffer.len() - frozen.buffer.stash_len() - left_out.len();
         let incarnation = core.incarnation((index, id), frozen.buffer.bytes(), kept);
         let _lock = core.partitions[index].maintain();
         core.write_incarnation((index, id), &frozen.buffer, &left_out, scratch)?;
-        // Otherwise the buffer would have one more holder, and could not go back to the pool.
+        // Otherwise the buffer would have another reference, and could not be returned to the pool.
         drop(frozen);
         let settled = core.settle(index, incarnation, &left_out);
         if core.layout.config.cleans() {
@@ -180,14 +181,14 @@ impl Layout for Incarnations {
 }
 
 impl Incarnations {
-    /// Returns whether a full table refuses entries.
+    /// Returns whether a full table rejects entries.
     fn refuses(&self) -> bool {
         self.config.policy == Policy::Reject
     }
 }
 
 impl Inner {
-    /// May the policy drop entries on its own?
+    /// Returns whether the policy may drop entries by itself.
     pub(super) fn evicts(&self) -> bool {
         !self.layout.refuses()
     }
@@ -197,7 +198,7 @@ impl Inner {
         pages * PAGE_BYTES as u64
     }
 
-    /// Builds the filter of a buffer's pages. Returns the entries it could not take.
+    /// Builds the filter of a buffer's pages. Returns the entries that it could not take.
     fn build_filter(&self, buffer: &Buffer, scratch: &mut Scratch) -> Vec<Place> {
         self.build_filter_of(buffer.page_entries().map(|(_, _, entry)| entry), scratch);
         if scratch.bumped.is_empty() {
@@ -210,7 +211,8 @@ impl Inner {
         places.collect()
     }
 
-    /// Builds the filter of entries in the scratch memory, with the numbers of those that it could not take.
+    /// Builds the filter of entries in the scratch memory, and leaves the numbers of those that it could not take
+    /// there.
     pub(super) fn build_filter_of<'e>(
         &self,
         entries: impl Iterator<Item = Entry<'e>>,
@@ -222,7 +224,7 @@ impl Inner {
         self.layout.filter.build_into(build, hashes, bits, bumped);
     }
 
-    /// Takes the next segment. Waits for a checkpoint if the head has caught up with it.
+    /// Takes the next segment. Waits for a checkpoint if there are no free segments ahead of the head.
     fn reserve_segment(&self, index: usize) -> Result<SegmentId> {
         let ring = self.layout.rings.of(index);
         loop {
@@ -237,8 +239,8 @@ impl Inner {
         }
     }
 
-    /// Ensures that there is a column for the next incarnation. A super table that has its maximum, although the ring
-    /// has space, loses its oldest.
+    /// Ensures that there is a column for the next incarnation. If a super table has its maximum, although the ring has
+    /// space, its oldest incarnation is dropped.
     pub(super) fn ensure_column(&self, index: usize) {
         let table = &self.partitions[index];
         let mut state = table.write();
@@ -255,7 +257,7 @@ impl Inner {
         self.widen_filters(index);
     }
 
-    /// Takes the oldest incarnation out of a super table; the caller holds its maintenance lock.
+    /// Removes the oldest incarnation of a super table; the caller holds its maintenance lock.
     pub(super) fn drop_oldest(&self, index: usize, state: &mut State) {
         let Some(oldest) = state.level.oldest() else { return };
         self.drop_cached(index, &state.level);
@@ -264,7 +266,7 @@ impl Inner {
         }
     }
 
-    /// Drops from the cache what it has of the oldest incarnation, by its filter.
+    /// Drops the oldest incarnation's entries from the cache, found by its filter.
     fn drop_cached(&self, index: usize, level: &Level) {
         let Some(cache) = self.lookups.cache.get() else { return };
         let mut oldest: Columns = [0; 4];
@@ -295,8 +297,8 @@ impl Inner {
         }
     }
 
-    /// Widens the filters of a super table if all columns are live; the caller holds the maintenance lock. Lookups go
-    /// on while they are copied.
+    /// Widens the filters of a super table if all columns are live; the caller holds the maintenance lock. Lookups
+    /// continue while they are copied.
     fn widen_filters(&self, index: usize) {
         let table = &self.partitions[index];
         let (window, slices) = {
@@ -312,7 +314,7 @@ impl Inner {
     }
 
     /// Writes a buffer's pages to a segment, and its filter, which [`build_filter`](Self::build_filter) has left in the
-    /// scratch memory, to the next column too. The caller holds the maintenance lock.
+    /// scratch memory, also to the next column. The caller holds the maintenance lock.
     fn write_incarnation(
         &self,
         (index, id): (usize, SegmentId),
@@ -322,7 +324,7 @@ impl Inner {
     ) -> Result<()> {
         self.ensure_column(index);
         self.start_segment((index, id), buffer, left_out, scratch)?;
-        // The filter is put into place while the segment is being written.
+        // The filter is installed while the segment is being written.
         self.write_column(index, &scratch.bits);
         self.finish_segment(scratch)
     }
@@ -343,8 +345,8 @@ impl Inner {
         self.push_segment((table, id), 0, buf, scratch)
     }
 
-    /// Puts the filter that is in the scratch memory behind the data pages of a segment, seals all, and starts the
-    /// write. [`await_segments`](Self::await_segments) waits for it.
+    /// Puts the filter in the scratch memory after the data pages of a segment, seals all pages, and starts the write.
+    /// [`await_segments`](Self::await_segments) waits for it.
     pub(super) fn push_segment(
         &self,
         (table, id): (usize, SegmentId),
@@ -386,8 +388,8 @@ impl Inner {
         Ok(self.volume.poison().guard(self.layout.rings.sync())?)
     }
 
-    /// Makes a written segment the newest incarnation, and carries what it does not have over to the active
-    /// buffer. The caller holds the maintenance lock.
+    /// Makes a written segment the newest incarnation, and carries the entries that it lacks over to the active buffer.
+    /// The caller holds the maintenance lock.
     fn settle(&self, index: usize, incarnation: Incarnation, left_out: &[Place]) -> Result<()> {
         let mut state = self.partitions[index].write();
         let frozen = state.take_flushed();
@@ -402,7 +404,7 @@ impl Inner {
         put_back
     }
 
-    /// The entries of a buffer that its incarnation does not have.
+    /// Returns the entries of a buffer that its incarnation lacks.
     fn carried_over<'b>(
         &self,
         buffer: &'b Buffer,
@@ -414,7 +416,7 @@ impl Inner {
         bumped.chain(buffer.stash_entries())
     }
 
-    /// A segment that was written is the newest incarnation from now on.
+    /// Makes a written segment the newest incarnation.
     pub(super) fn push_incarnation(
         &self,
         index: usize,
@@ -426,8 +428,8 @@ impl Inner {
         self.layout.rings.of(index).complete(incarnation.id, incarnation.tag(index));
     }
 
-    /// Counts a buffer of `slots` slots that was written, and adds to the credit of partial discards, by the share of
-    /// the user's own entries in thousandths.
+    /// Counts a written buffer of `slots` slots, and adds to the credit of partial discards, by the share of the user's
+    /// own entries in thousandths.
     pub(super) fn credit_flush(&self, slots: usize, kept: u32, share: u64) {
         let counters = &self.counters;
         self.count_flush(kept.into(), slots);
@@ -435,13 +437,13 @@ impl Inner {
         let limit = u64::from(self.layout.config.cascade_limit);
         let most = limit * 1000 * u64::from(self.layout.config.super_tables);
         let add = |credit: u64| Some((credit + limit * share).min(most));
-        // The closure never refuses, so the update cannot fail.
+        // The closure always returns a value, so the update cannot fail.
         let _ = self.layout.cascade_credit.fetch_update(Relaxed, Relaxed, add);
     }
 
-    /// Puts an entry found on flash back into the buffer, unless something newer may be there. Updates since
-    /// the lookup began are in a buffer, or in a newer incarnation, or on their way past the buffers. A removal
-    /// leaves no trace only if the incarnation of the entry is gone.
+    /// Puts an entry found on flash back into the buffer, unless something newer may exist. Updates since the lookup
+    /// began are in a buffer, or in a newer incarnation, or on their way past the buffers. A removal leaves no trace
+    /// only if the incarnation of the entry is gone.
     fn reinsert(
         &self,
         index: usize,
@@ -452,7 +454,7 @@ impl Inner {
         let hash = self.hasher.hash(key);
         let entry = Entry { state: SlotState::Live, key, value };
         let update = EntryUpdate { hash, entry };
-        // Not from the space that waiting updates have reserved: the next use of the key tries again.
+        // The space that waiting updates have reserved is not used: the next use of the key tries again.
         let Some(_reservation) =
             self.volume.log().try_reserve(self.codec.logged_bytes(&[update]))?
         else {
@@ -464,7 +466,7 @@ impl Inner {
             return Ok(());
         }
         if state.active_mut().put(hash, entry).is_err() {
-            // A full buffer that cannot be flushed now: the next use of the key tries again.
+            // The buffer is full and cannot be flushed now: the next use of the key tries again.
             let frozen = state.frozen.is_empty()
                 && self.try_freeze(index, &mut state, self.policy.spares_kept)?;
             if !frozen || state.active_mut().put(hash, entry).is_err() {

@@ -1,7 +1,7 @@
-//! The bytes of a BufferHash, encoded and decoded; no I/O, and no panic on any input.
+//! The on-flash format of a BufferHash; no I/O, and no panic on any input.
 //!
-//! These are the filter pages of a segment. Log entries and the checkpoint's state belong to the write path,
-//! entry pages to the store. docs/format.md draws all of them.
+//! It consists of the filter pages of a segment. Log entries and the checkpoint's state belong to the write path, entry
+//! pages to the store. docs/format.md draws all of them.
 
 use nandex_device::PAGE_BYTES;
 use nandex_store::bytes::get_u64;
@@ -9,7 +9,7 @@ use nandex_store::page::{PAGE_BODY_BYTES, PAGE_HEADER_BYTES};
 
 pub use crate::write::format::{LifeCounts, PageSnapshotRef, WriteState, decode_log_entry};
 
-/// Puts a filter column's words into the bodies of its zeroed pages.
+/// Copies a filter column's words into the bodies of its zeroed pages.
 pub(super) fn encode_filter(pages: &mut [u8], words: &[u64]) {
     let mut words = words.iter();
     for page in pages.chunks_exact_mut(PAGE_BYTES) {
@@ -19,7 +19,7 @@ pub(super) fn encode_filter(pages: &mut [u8], words: &[u64]) {
     }
 }
 
-/// Returns `count` words of a filter column from its pages, whose labels were checked.
+/// Returns `count` words of a filter column from its pages, whose labels must have been checked.
 #[must_use]
 pub fn decode_filter(pages: &[u8], count: usize) -> Vec<u64> {
     let bodies = pages.chunks_exact(PAGE_BYTES).map(|page| &page[PAGE_HEADER_BYTES..]);

@@ -1,4 +1,4 @@
-//! How many keys a super table has: each flush asks the filters how many of its keys are there already.
+//! The number of keys of a super table: each flush queries the filters for how many of its keys exist already.
 
 use std::sync::Arc;
 
@@ -12,15 +12,15 @@ use super::Inner;
 use super::filter::{Columns, FilterShape, Slices};
 use super::table::{Incarnation, Level, State};
 
-/// Entries of a buffer for which the filters are asked.
+/// The entries of a buffer for which the filters are queried.
 const SAMPLE: u32 = 256;
-/// How many are enough where none of these is anything but a new key, and where one is, which may be a filter's error.
+/// The numbers that are enough if all of these are new keys, and if one is not, which may be a false positive.
 const SAMPLES_FEW: [u32; 2] = [40, 96];
-/// Of these, those that filters may err about although they are expected to do so for fewer than one.
+/// The number of these that may be false positives although fewer than one is expected.
 const ERRORS_FEW: u32 = 3;
 
 impl Incarnation {
-    /// One whose keys no other one has.
+    /// Creates one whose keys no other incarnation has.
     pub(super) fn clean(id: SegmentId, entries: usize) -> Self {
         let entries = u32::try_from(entries).expect("a segment has fewer than 2^28 entries");
         Self { id, entries, keys: entries.cast_signed(), is_clean: true }
@@ -31,7 +31,7 @@ impl Incarnation {
         Self { id, entries, keys, is_clean }
     }
 
-    /// What its ring notes about it.
+    /// Returns the tag that its ring stores about it.
     pub(super) fn tag(&self, super_table: usize) -> SegmentTag {
         let Self { entries, keys, is_clean, .. } = *self;
         SegmentTag { owner: super_table as u32, entries, keys, is_clean }
@@ -39,8 +39,8 @@ impl Incarnation {
 }
 
 impl Inner {
-    /// The next incarnation of a super table, with `kept` entries of these pages. Estimates by how many keys there are
-    /// more with it if the table needs to know.
+    /// Creates the next incarnation of a super table, with `kept` entries of these pages. Estimates the number of keys
+    /// that it adds if the table needs to know.
     pub(super) fn incarnation(
         &self,
         (index, id): (usize, SegmentId),
@@ -52,7 +52,7 @@ impl Inner {
             return all;
         }
         let table = &self.partitions[index];
-        // Its lock is not held while filters are asked.
+        // Its lock is not held while filters are queried.
         let known = self.known_keys(&table.read().level);
         let first = usize::try_from(id.sequence()).unwrap_or_default();
         let share = known.share_of_new(pages, first);
@@ -61,13 +61,14 @@ impl Inner {
         Incarnation { keys: keys.round() as i32, ..all }
     }
 
-    /// Keys that a super table has brought, about: those on flash, and what its buffers add. Where filters have not
-    /// been loaded yet, these have as many new keys as the last buffer that was flushed, unless most are removals.
+    /// Returns the approximate number of keys that a super table has added: those on flash, and those that its buffers
+    /// add. If filters have not been loaded yet, buffers have as many new keys as the last one that was flushed, unless
+    /// most entries are removals.
     pub(super) fn keys_of(&self, state: &State) -> u64 {
         self.brought_by(state).max(0).cast_unsigned()
     }
 
-    /// The same of all super tables; less than 0 where more keys of older generations were removed than came.
+    /// Returns the same for all super tables; negative if more keys of older generations were removed than were added.
     pub(super) fn keys_brought(&self) -> i64 {
         self.partitions.iter().map(|table| self.brought_by(&table.read())).sum()
     }
@@ -83,7 +84,7 @@ impl Inner {
         state.level.keys + buffered.round() as i64
     }
 
-    /// New keys of the newest incarnations of all super tables, about, and their entries.
+    /// Returns the approximate number of new keys in the newest incarnations of all super tables, and their entries.
     pub(super) fn came_last(&self) -> (i64, u64) {
         let of_newest = |table: &super::table::SuperTable| {
             let level = &table.read().level;
@@ -94,8 +95,8 @@ impl Inner {
         all.fold((0, 0), |(keys, entries), of| (keys + of.0, entries + of.1))
     }
 
-    /// New keys for each entry of these pages, if they are as what came last. Where most are removals, it is as if all
-    /// keys that are removed are there.
+    /// Returns the new keys for each entry of these pages, if they are like the latest entries. If most are removals,
+    /// all removed keys are assumed to exist.
     fn usual_share(&self, level: &Level, pages: &[u8]) -> f64 {
         let (entries, removals) = self.entries_and_removals(pages);
         let last = self.last_share(level);
@@ -105,7 +106,7 @@ impl Inner {
         (last.clamp(0.0, 1.0) * (entries - removals) - removals) / entries
     }
 
-    /// How many entries these pages have, 1 at least, and how many of them are removals.
+    /// Returns the number of entries of these pages, at least 1, and the number of removals among them.
     fn entries_and_removals(&self, pages: &[u8]) -> (f64, f64) {
         let layout = self.entry_layout();
         let entries = || pages.chunks_exact(PAGE_BYTES).flat_map(|page| layout.entries(page));
@@ -114,7 +115,7 @@ impl Inner {
         (entries().count().max(1) as f64, removals as f64)
     }
 
-    /// New keys for each entry that came last to a super table, or to the generation before.
+    /// Returns the new keys for each of the latest entries of a super table, or of the generation before.
     fn last_share(&self, level: &Level) -> f64 {
         if !level.window.is_empty() {
             return level.share_of_new();
@@ -145,31 +146,31 @@ impl Filters {
     }
 }
 
-/// What is asked whether a key is there: the filters of a super table, and of older generations.
+/// The sources that may know a key: the filters of a super table, and those of older generations.
 struct KnownKeys<'k> {
     core: &'k Inner,
-    /// `None` if they have not been loaded.
+    /// The filters of this super table; `None` if they have not been loaded.
     own: Option<Filters>,
     older: Arc<[Arc<Inner>]>,
 }
 
-/// What is known of some entries.
+/// The results of queries for some entries.
 #[derive(Default)]
 struct Asked {
-    /// Live ones, and those of them whose keys filters know.
+    /// The number of live entries, and of those whose keys filters know.
     live: u32,
     known: u32,
-    /// Removals, and those of them whose keys filters know.
+    /// The number of removals, and of those whose keys filters know.
     removals: u32,
     removed: u32,
-    /// Columns that were asked, of which each errs at the filters' rate.
+    /// The number of queried columns, each with the filters' false-positive rate.
     columns: u64,
 }
 
 impl KnownKeys<'_> {
-    /// New keys for each entry of these pages, less than 0 where most are removals, about. The filters are asked for
-    /// the entries of some pages, from page `first` on, and removals are counted in all. `None` if filters have not
-    /// been loaded.
+    /// Returns the approximate number of new keys for each entry of these pages, negative if most are removals. The
+    /// filters are queried for the entries of some pages, from page `first` on, and removals are counted in all pages.
+    /// `None` if filters have not been loaded.
     fn share_of_new(&self, pages: &[u8], first: usize) -> Option<f64> {
         let own = self.own.as_ref()?;
         let layout = self.core.entry_layout();
@@ -194,7 +195,7 @@ impl KnownKeys<'_> {
         Some((new * (entries - removals) - removed * removals) / entries)
     }
 
-    /// Returns whether filters know a key, or buffers of older generations; `None` if some have not been loaded.
+    /// Returns whether filters know a key, or buffers of older generations do; `None` if some have not been loaded.
     fn knows(
         &self,
         own: &Filters,
@@ -213,7 +214,7 @@ impl KnownKeys<'_> {
             if !level.filters_loaded {
                 return None;
             }
-            // A lost page of a buffer tells nothing.
+            // A lost page of a buffer gives no information.
             let is_buffered = state.buffered(hash, key).is_ok_and(|known| known.is_known());
             if is_buffered || filter.candidates(&level.slices, hash.filter, &live) != [0; 4] {
                 return Some(true);
@@ -231,7 +232,8 @@ impl Asked {
         self.live + self.removals
     }
 
-    /// Returns whether more entries would tell nothing else. While a table is filled for the first time, a few do.
+    /// Returns whether more entries would not change the result. While a table is filled for the first time, a few are
+    /// enough.
     fn are_enough(&self) -> bool {
         let known = self.known + self.removals;
         let enough = SAMPLES_FEW.get(known as usize).copied().unwrap_or(SAMPLE);
@@ -247,8 +249,8 @@ impl Asked {
         *known += u32::from(is_there);
     }
 
-    /// The share of live entries whose keys are new, and of removals whose keys are there. As many keys as filters err
-    /// about are new all the same. Where they hardly ever err, a few are no sign of updates.
+    /// Returns the share of live entries whose keys are new, and of removals whose keys exist. The expected false
+    /// positives count as new. If these are very rare, a few of them are not taken as a sign of updates.
     fn shares(&self, filter: &FilterShape) -> (f64, f64) {
         let rate = filter.rate(filter.entries_max().into());
         let errors = self.columns as f64 * rate * f64::from(self.live) / f64::from(self.entries());
@@ -260,8 +262,8 @@ impl Asked {
 }
 
 impl Level {
-    /// New keys for each entry of the newest incarnation that was a buffer. Without one, what came last were updates:
-    /// for these the super table was rewritten.
+    /// Returns the new keys for each entry of the newest incarnation that was a buffer. Without one, the latest entries
+    /// were updates, since the super table was rewritten because of them.
     fn share_of_new(&self) -> f64 {
         let newest_first = self.incarnations_newest_first();
         let flushed = newest_first.iter().find(|it| !it.is_clean && it.entries > 0);

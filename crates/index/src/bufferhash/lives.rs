@@ -1,4 +1,4 @@
-//! Tables that are lived in: updates, removals and new keys without end.
+//! Tables with a long history: endless updates, removals and new keys.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use super::{BufferHash, Config, Policy};
 use crate::model::Requirements;
 use crate::{Error, OpenOptions, Table};
 
-/// Keys that the table has space for.
+/// The number of keys that the table has space for.
 const KEYS: u64 = 12_000;
 
 fn config() -> Config {
@@ -49,13 +49,13 @@ fn a_table_with_all_of_its_keys_takes_updates_for_ever() {
         assert_eq!(table.iter().map(Result::unwrap).count() as u64, KEYS);
         let stats = table.stats();
         assert!(stats.entries.abs_diff(KEYS) <= KEYS / 50, "{} entries", stats.entries);
-        // Of 16 bytes an entry a segment takes 1.7 times as much, and a log of its own.
+        // With 16 bytes an entry, a segment takes 1.7 times as much, plus the log.
         let written = stats.data_bytes_written as f64 / (20 * KEYS * 16) as f64;
         assert!(written < 4.8, "{written} bytes for each byte");
     }
 }
 
-/// Buffers of several pages, of which some are read at a time.
+/// Buffers of several pages, some of which are read at a time.
 #[test]
 fn a_table_of_the_advised_shape_takes_updates_for_ever() {
     let entries = 100_000;

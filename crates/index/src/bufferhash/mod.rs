@@ -1,10 +1,10 @@
 //! BufferHash: a hash table on flash that writes only whole buffers, one after another (NSDI'10).
 //!
-//! Keys are spread over super tables by their hash. Each super table collects inserts in a RAM buffer; a full
-//! buffer goes to flash in one sequential write and is called an incarnation. All super tables share one ring
-//! of segments, so the whole device sees a single sequential stream; on a raw flash chip each has a ring of
-//! its own (`rings`). Filters in RAM, one per incarnation, tell which incarnations may hold a key. A lookup
-//! reads one page of each of those, newest first: nearly always one page or none.
+//! Keys are spread over super tables by their hash. Each super table collects inserts in a RAM buffer; a full buffer
+//! goes to flash in one sequential write and is called an incarnation. All super tables share one ring of segments, so
+//! the whole device sees a single sequential stream; on a raw flash chip each has its own ring (`rings`). Filters in
+//! RAM, one per incarnation, determine which incarnations may hold a key. A lookup reads one page of each of those,
+//! newest first: nearly always one page or none.
 //!
 //! ```text
 //!           super table 0                super table 1            ...
@@ -25,11 +25,11 @@
 //! 1. A super table's incarnations are ordered by segment number; a key's newest version is in the
 //!    active buffer, else in the newest frozen buffer that has it, else in the newest such incarnation.
 //! 2. An entry leaves RAM only for a segment whose write has completed and whose filter is live.
-//! 3. Every logged update is in a written segment, in a snapshot, or at or after the log tail that the
-//!    next checkpoint will hold.
+//! 3. Every logged update is in a written segment, in a snapshot, or at or after the log tail that the next checkpoint
+//!    will have.
 //! 4. Incarnations are added and evicted, and columns are written, only under the maintenance lock.
-//! 5. Locks are taken in this order: a maintenance lock, a super table's state, ring or log or pool;
-//!    nobody waits for a checkpoint or a free buffer while holding one.
+//! 5. Locks are taken in this order: a maintenance lock, a super table's state, ring or log or pool. No thread waits
+//!    for a checkpoint or a free buffer while holding one.
 //!
 //! | operation | flash reads | flash writes | RAM |
 //! |---|---|---|---|
@@ -107,22 +107,21 @@ pub type BufferHash = Handle<Incarnations>;
 type Inner = Core<Incarnations>;
 
 impl BufferHash {
-    /// Creates a table of 8-byte keys and values for that many entries within that much RAM, with the
-    /// parameters that the cost model of section 6 advises. See [`Config::advised`] for other widths and
-    /// requirements.
+    /// Creates a table of 8-byte keys and values for the entries and the RAM of `budget`, with the parameters that the
+    /// cost model of section 6 recommends. See [`Config::advised`] for other widths and requirements.
     ///
     /// # Errors
-    /// A budget too small for the table, with the least that is enough; else as [`create`](Self::create).
+    /// A budget too small for the table, with the least that is enough; otherwise as [`create`](Self::create).
     pub fn with_budget(volume: &Volume, name: &str, budget: model::Budget) -> Result<Self> {
         Self::create(volume, name, Config::advised(&budget.into())?)
     }
 
-    /// Changes the threshold of [`Policy::Threshold`], from the next eviction on, until reopened.
+    /// Changes the threshold of [`Policy::Threshold`], from the next eviction on, until the table is reopened.
     pub fn set_threshold(&self, priority: u64) {
         self.core.layout.threshold.store(priority, Relaxed);
     }
 
-    /// Waits until the filters of a table that was just opened are loaded, so that no lookup has to.
+    /// Waits until the filters of a newly opened table are loaded, so that lookups need not load them.
     ///
     /// # Errors
     /// A failed read, or damage.

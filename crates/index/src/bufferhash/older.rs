@@ -1,9 +1,11 @@
-//! Generations before this one, where a table grows: what they have of a key, and how this one takes it over.
+//! The generations before this one in a growing table: their answers about a key, and how this one takes over from
+//! them.
 //!
-//! A generation that is cleaned takes over what all before it have, one super table after another. Its super table is
-//! rewritten from its own incarnations and from what each older generation has of the same keys: buffers, and all pages
-//! with these keys: those with the same indices, if their buffers have as many pages. From then on it is whole, and no
-//! older generation is asked for its keys. Older ones are only read, and dropped once every super table is whole.
+//! A generation that is cleaned takes over the entries of all before it, one super table after another. Its super table
+//! is rewritten from its own incarnations and from the entries of each older generation with the same keys: buffers,
+//! and all pages with these keys, which have the same indices if their buffers have as many pages. From then on it is
+//! whole, and no older generation is searched for its keys. Older ones are only read, and dropped once every super
+//! table is whole.
 //!
 //! ```text
 //!   older, 1 super table      | a | b | c | d |    a: keys of super table 0 of the next, and of 1
@@ -12,9 +14,9 @@
 //!   this one, 2 super tables  | A |      | B |     A: newest versions of its own and of both older ones: whole
 //! ```
 //!
-//! A super table is whole if its oldest incarnation is clean: what was rewritten last is below all that came since. So
-//! the ring's map says it, and a checkpoint has it together with the segments. Where nothing lives of a super table, a
-//! removal stays for that.
+//! A super table is whole if its oldest incarnation is clean: what was rewritten last is below everything added since.
+//! So the ring's map records it, and a checkpoint has it together with the segments. If a super table has no live
+//! entries, a removal remains to mark it.
 
 use std::fmt;
 use std::ops::Range;
@@ -34,18 +36,18 @@ use crate::write::absorb::Share;
 use crate::write::{Layout, WriteBuffer};
 use crate::{Damage, Result};
 
-/// How often a super table is rewritten again because segments were short meanwhile.
+/// The number of times that a super table is rewritten again because segments were short meanwhile.
 const TRIES: usize = 3;
 
-/// The generations before one, newest first; none if it is the first, or has taken over what they had.
+/// The generations before one, newest first; none if it is the first, or has taken over their entries.
 #[derive(Default)]
 pub(crate) struct Older {
     newest_first: RwLock<Arc<[Arc<Inner>]>>,
-    /// Held while cleaning has a super table take over, and by whoever needs that none does.
+    /// Held while cleaning makes a super table take over, and by threads that must prevent it.
     taking_over: Mutex<()>,
-    /// All super tables before this one are whole, or cannot be.
+    /// All super tables before this one are whole, or cannot become whole.
     next: AtomicUsize,
-    /// What super tables have in place of filters once a newer generation has taken over what they had.
+    /// The replacement for a super table's filters once a newer generation has taken over its entries.
     none: OnceLock<Arc<Slices>>,
 }
 
@@ -67,19 +69,19 @@ impl Older {
         self.next.store(0, SeqCst);
     }
 
-    /// Returns whether there are any.
+    /// Returns whether there are older generations.
     pub(super) fn is_some(&self) -> bool {
         !self.get().is_empty()
     }
 
-    /// While this is held, cleaning has no super table take over.
+    /// Prevents cleaning from making super tables take over while the result is held.
     pub(super) fn keep(&self) -> MutexGuard<'_, ()> {
         self.taking_over.lock().expect("nobody who takes over panics")
     }
 }
 
 impl Level {
-    /// Returns whether it has the newest version of each of its keys, so that no older generation is asked.
+    /// Returns whether it has the newest version of each of its keys, so that no older generation is searched.
     pub(super) fn is_whole(&self) -> bool {
         self.has_taken_over || self.oldest().is_some_and(|it| it.is_clean)
     }
@@ -96,7 +98,7 @@ impl Inner {
         self.partitions[index].read().level.is_whole()
     }
 
-    /// Returns whether one of these newer generations has taken over what this one has of a key.
+    /// Returns whether one of these newer generations has taken over this one's entry of a key.
     pub(super) fn is_taken_over(&self, newer: &[&Self], key: &[u8]) -> bool {
         if newer.is_empty() {
             return false;
@@ -110,7 +112,7 @@ impl Inner {
         self.partitions.iter().any(|it| it.read().level.is_damaged)
     }
 
-    /// The share of its super tables that are whole.
+    /// Returns the share of its super tables that are whole.
     pub(super) fn whole_share(&self) -> f64 {
         if !self.layout.config.cleans() {
             return 0.0;
@@ -129,24 +131,25 @@ impl Inner {
             if newer_is_whole {
                 return Ok(false);
             }
-            // Before it is asked: what it takes over meanwhile, it did not have.
+            // Before it is searched: it did not have the entries that it takes over meanwhile.
             newer_is_whole = core.is_whole(hash);
             if core.may_hold(hash, key)? {
                 return Ok(true);
             }
         }
-        // What was taken over meanwhile, older ones may have had.
+        // Entries that were taken over meanwhile, older ones may have had.
         Ok(!newer_is_whole && self.is_whole(hash))
     }
 
-    /// The first super table that is not whole and can be, if there are older generations. Takes no super table's lock.
+    /// Returns the first super table that is not whole and can become whole, if there are older generations. Takes no
+    /// super table's lock.
     pub(super) fn next_to_take_over(&self) -> Option<usize> {
         let next = self.layout.older.next.load(SeqCst);
         (next < self.partitions.len() && self.layout.older.is_some()).then_some(next)
     }
 
-    /// Has older generations give back the RAM of what this one has taken over, in the super tables that have keys of
-    /// this one. The caller holds no super table's state.
+    /// Makes older generations release the RAM of entries that this one has taken over, in the super tables that have
+    /// keys of this one. The caller holds no super table's state.
     pub(super) fn release_older(&self, index: usize) -> Result<()> {
         let older = self.layout.older.get();
         if older.is_empty() {
@@ -172,14 +175,14 @@ impl Inner {
         Ok(())
     }
 
-    /// As [`release_older`](Self::release_older), of all super tables that are whole.
+    /// Does the same as [`release_older`](Self::release_older), for all super tables that are whole.
     pub(super) fn release_all_older(&self) -> Result<()> {
         let mut whole = (0..self.partitions.len()).filter(|index| self.is_whole_at(*index));
         whole.try_for_each(|index| self.release_older(index))
     }
 
-    /// Gives back the filters of a super table that a newer generation has taken over, unless a buffer of it is still
-    /// to be flushed. Returns how much RAM that was, in bytes.
+    /// Releases the filters of a super table that a newer generation has taken over, unless a buffer of it is still to
+    /// be flushed. Returns the RAM that this frees, in bytes.
     fn release(&self, index: usize) -> Result<u64> {
         let table = &self.partitions[index];
         let _lock = table.maintain();
@@ -198,7 +201,7 @@ impl Inner {
         Ok(released)
     }
 
-    /// Keys that a super table will have once it is whole, about.
+    /// Returns the approximate number of keys that a super table will have once it is whole.
     pub(super) fn keys_expected(&self, index: usize, level: &Level) -> u64 {
         let own = level.keys.max(0).cast_unsigned();
         if level.is_whole() || !self.layout.older.is_some() {
@@ -218,15 +221,16 @@ impl Inner {
         own + keys.max(0.0) as u64
     }
 
-    /// The super tables that have keys of one of a generation with `count` of them.
+    /// Returns the super tables that have keys of one of a generation with `count` of them.
     pub(super) fn share_of(&self, index: usize, count: usize) -> Range<usize> {
         let share = Share::nth(index, count.trailing_zeros()).expect("a super table is a share");
         share.partitions_of(self.partitions.len())
     }
 
-    /// Has every super table take over what older generations have of its keys, until `stops` says so. Returns whether
-    /// all are whole. A page that cannot be read is told by the first call, and leaves those whose keys it has as they
-    /// are. Reads all older generations, and a coarser one once for each super table; writes what lives.
+    /// Makes every super table take over the entries of older generations with its keys, until `stops` returns true.
+    /// Returns whether all are whole. A page that cannot be read is reported by the first call, and the super tables
+    /// with its keys stay as they are. Reads all older generations, and a coarser one once for each super table; writes
+    /// the live entries.
     ///
     /// # Errors
     /// A failed read or write.
@@ -239,7 +243,7 @@ impl Inner {
         let mut all = Ok(true);
         for index in 0..self.partitions.len() {
             let taken = if stops() { Ok(false) } else { self.take_over(index, scratch) };
-            // The first page that cannot be read is told, and the others go on.
+            // The first page that cannot be read is reported, and the others continue.
             all = match (all, taken) {
                 (Ok(all), Ok(is_whole)) => Ok(all && is_whole),
                 (Err(first), _) => Err(first),
@@ -250,7 +254,8 @@ impl Inner {
         all
     }
 
-    /// Makes a super table whole. Returns whether it is: one with a damaged page cannot be, which is told once.
+    /// Makes a super table whole. Returns whether it is: one with a damaged page cannot become whole, which is reported
+    /// once.
     fn take_over(&self, index: usize, scratch: &mut Scratch) -> Result<bool> {
         for _ in 0..TRIES {
             if self.is_whole_at(index) {
@@ -288,15 +293,16 @@ impl Inner {
             }
         };
         let rewritten = flushed.and_then(|()| self.rewrite(index, scratch));
-        // Before the lock goes: cleaning in the background may begin at once, and wants none frozen meanwhile.
+        // Before the lock is released: cleaning in the background may begin at once, and no buffer may be frozen
+        // meanwhile.
         table.write().level.is_cleaned = false;
         drop(lock);
         self.pool.notify();
         rewritten
     }
 
-    /// Passes what this generation has of the keys in some pages of a super table of a newer one, whose number and the
-    /// number of all is given, as are the pages of its buffer: buffers, and incarnations from the newest on.
+    /// Passes on this generation's entries with the keys in some pages of a super table of a newer one, given its
+    /// number and the number of all, and the pages of its buffer: buffers, and incarnations from the newest on.
     pub(super) fn visit_share(
         &self,
         (index, count): (usize, usize),
@@ -310,7 +316,7 @@ impl Inner {
         })
     }
 
-    /// Tells the cache that what its buffers have is elsewhere.
+    /// Records in the cache that the entries of its buffers have moved.
     pub(super) fn leave_buffers(&self) {
         let Some(cache) = self.lookups.cache.get() else { return };
         for table in &self.partitions {
@@ -318,13 +324,13 @@ impl Inner {
         }
     }
 
-    /// Ends the use of older generations, which this one has taken over.
+    /// Stops using older generations, which this one has taken over.
     pub(super) fn forget_older(&self) {
         self.layout.older.set(Arc::default());
     }
 
-    /// Takes everything out of RAM that a lookup could find: its pages are given to others. What a lookup has begun to
-    /// read is not in it any more.
+    /// Removes everything from RAM that a lookup could find, since its pages will be reused. A read that a lookup has
+    /// begun finds that its incarnation is gone.
     pub(super) fn abandon(&self) -> Result<()> {
         let config = &self.layout.config;
         for table in &self.partitions {
@@ -336,13 +342,13 @@ impl Inner {
     }
 }
 
-/// Takes the versions that older generations have of the keys of a super table.
+/// Receives the versions that older generations have of the keys of a super table.
 pub(super) struct OlderVersions<'v> {
-    /// Takes one; its key is of this super table.
+    /// Receives one version; its key is of this super table.
     pub push: &'v mut dyn FnMut(KeyHash, Entry<'_>) -> Result<()>,
     pub core: &'v Inner,
     pub index: usize,
-    /// Generations between: where one of them is whole, nothing older counts.
+    /// The generations in between: if one of them is whole, nothing older counts.
     pub newer: &'v [Arc<Inner>],
 }
 

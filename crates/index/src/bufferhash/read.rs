@@ -1,4 +1,4 @@
-//! What a lookup reads below the buffers: pages of the incarnations that the filters name, newest first.
+//! Lookups below the buffers: they read pages of the incarnations that the filters name, newest first.
 
 use nandex_device::PageBuf;
 use nandex_store::buffer::page_of;
@@ -20,7 +20,7 @@ use crate::{Error, Result};
 pub(crate) struct IncarnationProbe {
     key: LookupKey,
     candidates: Candidates,
-    /// What the newest candidate says.
+    /// The answer of the newest candidate.
     found: PageAnswer,
 }
 
@@ -63,7 +63,7 @@ impl KeyLookup for Inner {
         value.is_some()
     }
 
-    /// Under LRU, puts back what a lookup has found, if no background thread does.
+    /// Under LRU, puts back entries that lookups have found, if no background thread does.
     #[inline]
     fn after_lookups(&self) {
         if self.layout.config.policy == Policy::Lru {
@@ -134,7 +134,7 @@ impl IncarnationProbe {
 }
 
 impl Inner {
-    /// What RAM knows of a key. Loads the filters if they are not loaded yet.
+    /// Searches RAM for a key. Loads the filters if they are not loaded yet.
     #[inline]
     pub(super) fn known_in_ram(
         &self,
@@ -153,7 +153,7 @@ impl Inner {
         }
     }
 
-    /// What is known of a key after a page was looked at, or the next page.
+    /// Returns the answer after a page was searched, or the next page.
     pub(super) fn known_after_page(
         &self,
         probe: &mut IncarnationProbe,
@@ -177,7 +177,7 @@ impl Inner {
         Ok(self.known_in_ram(&self.key_place(key.hash), key.bytes())?.replace(probe))
     }
 
-    /// May the table hold a version of this key? It certainly does not if RAM says so.
+    /// Returns whether the table may hold a version of this key. It certainly does not if RAM says so.
     ///
     /// # Errors
     /// A lost page that may have the key.
@@ -195,7 +195,7 @@ impl Inner {
         KeyPlace { hash, positions: filter.positions(hash.filter), filter_entries }
     }
 
-    /// The place of a key here, which it has in a table whose filters may be made for other entries.
+    /// Returns the place of a key here, given its place in a table whose filters may be made for other entries.
     #[inline]
     pub(super) fn place_here(&self, place: &KeyPlace) -> KeyPlace {
         if place.filter_entries == self.layout.filter.shape().entries_max() {
@@ -204,10 +204,10 @@ impl Inner {
         self.key_place(place.hash)
     }
 
-    /// The place of a key's page in an incarnation.
+    /// Returns the place of a key's page in an incarnation.
     #[inline]
     fn place_of(&self, hash: KeyHash, id: SegmentId) -> ReadPlace {
-        // An incarnation is written front to back, as a slicetable is.
+        // An incarnation is written front to back, like a slicetable.
         let start = self.layout.rings.of(self.partition_of(hash)).page(id, 0);
         ReadPlace::page(start.plus(self.page_index(hash)), start)
     }
@@ -216,7 +216,7 @@ impl Inner {
         page_of(hash, self.layout.config.buffer_pages as usize) as u64
     }
 
-    /// Proves a page and returns what it knows of the key.
+    /// Verifies a page and returns its answer about the key.
     fn look_in(&self, page: &PageBuf, key: &LookupKey, id: SegmentId) -> Result<PageAnswer> {
         let index = self.partition_of(key.hash);
         let label =

@@ -1,4 +1,4 @@
-//! Recovery: the rings, then what the write path recovers, then the filters.
+//! Recovery: the rings, then the state of the write path, then the filters.
 
 use nandex_device::{PageBuf, PageId};
 use nandex_store::bytes::Reader;
@@ -158,7 +158,7 @@ fn levels(layout: &Incarnations, place: PageId) -> Result<Levels<Incarnations>> 
 }
 
 impl Inner {
-    /// Loads the filters of all super tables, as far as lookups have not done so.
+    /// Loads the filters of all super tables that lookups have not loaded yet.
     pub(super) fn load_all_filters(&self) -> Result<()> {
         (0..self.partitions.len()).try_for_each(|index| self.load_filters(index))
     }

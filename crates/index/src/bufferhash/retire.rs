@@ -1,5 +1,5 @@
-//! A table into which nothing will be inserted any more, as an older generation of a growing one: its buffers go to
-//! flash, and a few pages of RAM hold what a flush carries over.
+//! A table that takes no more inserts, as an older generation of a growing one: its buffers go to flash, and a few
+//! pages of RAM hold the carry-over of a flush.
 
 use std::time::Duration;
 
@@ -8,12 +8,12 @@ use super::table::Job;
 use crate::write::{Layout, copy_entries, pool};
 use crate::{Error, Result};
 
-/// The time between two looks at a flush that another thread does.
+/// The time between two checks of a flush that another thread does.
 const FLUSH_WAIT: Duration = Duration::from_millis(2);
 
 impl Inner {
-    /// Frees the buffer of a super table: freezes it, so that it is flushed, or puts the few entries that it has into a
-    /// small one. A super table that has no incarnation left keeps its buffer.
+    /// Frees the buffer of a super table: freezes it, so that it is flushed, or moves its few entries into a small one.
+    /// A super table without incarnations keeps its buffer.
     pub(super) fn retire_buffer(&self, index: usize) -> Result<()> {
         let mut state = self.partitions[index].write();
         if !state.frozen.is_empty() {
@@ -61,7 +61,7 @@ mod tests {
         BufferHash::open_with(&volume, "t", own).unwrap()
     }
 
-    /// Retires it; gives the pages of its buffers, and the incarnations of its super tables.
+    /// Retires it; returns the pages of its buffers, and the incarnations of its super tables.
     fn retire(table: &BufferHash) -> (Vec<usize>, Vec<usize>) {
         let core = &table.core;
         core.retire();
@@ -103,7 +103,7 @@ mod tests {
             let crashed = open(MemoryDevice::from_image(device.image()), threads);
             agrees(&crashed, 7000);
             drop(crashed);
-            // A second time finds nothing more to write.
+            // A second close finds nothing more to write.
             table.close().unwrap();
             let found = crate::check(Arc::new(device.clone()), None, &mut |_| {}).unwrap();
             assert!(found.ok(), "{found:?}");

@@ -1,7 +1,7 @@
 //! Rewriting a super table: the newest version of each key, read from all incarnations, goes into new ones.
 //!
 //! A key has its page at the same index in every incarnation. So pages with some indices, read from all of them, have
-//! all versions of their keys, and what lives of these goes to pages with the same indices. The new segments are in RAM
+//! all versions of their keys, and the live entries go to pages with the same indices. The new segments are in RAM
 //! until all pages have been read; then their filters are built and they are written.
 
 use std::ops::Range;
@@ -23,18 +23,18 @@ use super::{Incarnations, Inner};
 use crate::write::absorb::{Batch, BulkLayout, Rule, Share};
 use crate::{Error, Result};
 
-/// Pages of all incarnations that are in RAM at a time, if one of each is not more.
+/// The pages of all incarnations that are in RAM at a time, unless one of each is more.
 pub(super) const READ_PAGES: usize = 64;
 
-/// Versions by which a batch grows at least.
+/// The least number of versions by which a batch grows.
 const SPARE_VERSIONS: usize = 256;
 
 /// New segments of a super table.
 pub(super) struct Rewriting {
     segments: Vec<NewSegment>,
-    /// The one that takes the next entry.
+    /// The segment that takes the next entry.
     next: usize,
-    /// Entries that found no space in any.
+    /// The entries for which no segment had space.
     left: Vec<Left>,
 }
 
@@ -70,9 +70,9 @@ impl Inner {
         NewSegment { pages, entries: 0, filter: Vec::new() }
     }
 
-    /// Reads a super table, and places the newest version of each key in about that many new segments. With what older
-    /// generations have of its keys, if it is not whole: removals of what they have may have gone otherwise. The caller
-    /// holds the maintenance lock.
+    /// Reads a super table, and places the newest version of each key in about `segments` new segments. If it is not
+    /// whole, also reads the entries of older generations with its keys, because removals of these might otherwise be
+    /// dropped. The caller holds the maintenance lock.
     ///
     /// # Errors
     /// A failed read, damage.
@@ -95,7 +95,7 @@ impl Inner {
             core: self,
             index,
             share: Share::nth(index, bits).expect("a super table is a share"),
-            // All in one bin: they have a few pages in common, and so the bin of the pages' rows.
+            // All in one bin: they share a few pages, and so the bin of the pages' rows.
             batch: Batch::new(self.entry_layout(), (1, versions + SPARE_VERSIONS), (bits, bits)),
             older,
             notes_removed: !before.is_empty(),
@@ -113,8 +113,8 @@ impl Inner {
         Ok(rewriting)
     }
 
-    /// Incarnations and buffers that older generations have of a super table's keys; several for one whose pages have
-    /// fewer keys.
+    /// Returns the number of incarnations and buffers of older generations with a super table's keys; one whose pages
+    /// have fewer keys counts several times.
     fn sources_of(&self, index: usize, older: &[Arc<Inner>]) -> usize {
         let of = |core: &Arc<Self>| {
             let sources = |index: usize| {
@@ -128,7 +128,7 @@ impl Inner {
         older.iter().map(of).sum()
     }
 
-    /// Passes what older generations have in some pages of a super table's keys.
+    /// Passes on the entries of older generations in some pages of a super table's keys.
     fn read_older(
         &self,
         index: usize,
@@ -144,7 +144,7 @@ impl Inner {
         Ok(())
     }
 
-    /// A removal of a key that does not live: it marks a super table as whole that has nothing else.
+    /// Inserts a removal of a key that is not live: it marks a super table without other entries as whole.
     fn put_removal(&self, removed: &Left, segment: &mut NewSegment) {
         let entry = removed.entry(self.layout.config.key_bytes);
         let entry = Entry { state: SlotState::Tombstone, ..entry };
@@ -186,8 +186,8 @@ impl Inner {
         self.put_in(segment, left.place, left.entry(self.layout.config.key_bytes))
     }
 
-    /// Builds the filters of all new segments. What one cannot take goes to the next, and what the last cannot take to
-    /// any that can; segments are added for the rest.
+    /// Builds the filters of all new segments. Entries that one cannot take go to the next, and those that the last
+    /// cannot take to any that can; segments are added for the rest.
     fn build_filters(&self, rewriting: &mut Rewriting, scratch: &mut Scratch) {
         let Rewriting { segments, left, .. } = rewriting;
         let mut refused = Vec::new();
@@ -205,7 +205,7 @@ impl Inner {
         }
     }
 
-    /// Builds the filter of a segment, and takes out the entries that it refuses.
+    /// Builds the filter of a segment, and removes the entries that it refuses.
     fn build_new_filter(&self, segment: &mut NewSegment, scratch: &mut Scratch) -> Vec<Left> {
         let layout = self.entry_layout();
         self.build_filter_of(self.entries_of(segment).map(|(.., entry)| entry), scratch);
@@ -223,7 +223,7 @@ impl Inner {
         refused
     }
 
-    /// Adds an entry to a segment that has a filter, if that can take it too.
+    /// Adds an entry to a segment that has a filter, if the filter can take it too.
     fn add_to(&self, segment: &mut NewSegment, left: &Left, scratch: &mut Scratch) -> bool {
         if !self.put_left(segment, left) {
             return false;
@@ -255,7 +255,7 @@ impl Inner {
         })
     }
 
-    /// Writes the new segments, with their filters. `None` if there are too many; what was written is dead then.
+    /// Writes the new segments, with their filters. `None` if there are too many; then the written ones are dead.
     ///
     /// # Errors
     /// A failed write.
@@ -291,9 +291,9 @@ struct Gathering<'g> {
     index: usize,
     share: Share,
     batch: Batch,
-    /// Generations that have keys of the super table, if it is not whole.
+    /// The generations that have keys of the super table, if it is not whole.
     older: Arc<[Arc<Inner>]>,
-    /// Whether a key is kept, in case that none lives.
+    /// Whether a key is kept, in case that none is live.
     notes_removed: bool,
     removed: Option<Left>,
     rewriting: Rewriting,
@@ -301,7 +301,7 @@ struct Gathering<'g> {
 
 impl Gathering<'_> {
     /// Reads these incarnations, portion by portion of their pages, and places the newest versions. The next pages are
-    /// on their way meanwhile.
+    /// read meanwhile.
     fn gather(
         &mut self,
         newest_first: &[Incarnation],
@@ -322,7 +322,7 @@ impl Gathering<'_> {
         });
         self.begin();
         let mut next = |gathering: &mut Self| {
-            // The end of a portion, which comes at once where there is no incarnation.
+            // The end of a portion, which comes at once if there are no incarnations.
             for (source, pages) in portions.by_ref() {
                 match source {
                     Some(id) => return Ok(Some((id, pages))),
@@ -357,8 +357,8 @@ impl Gathering<'_> {
         self.batch.push(hash, Incarnations::row(hash), entry)
     }
 
-    /// All incarnations' pages with these indices were read: those of older generations follow, and what lives of all
-    /// has its place.
+    /// Ends a portion: all incarnations' pages with these indices were read. Those of older generations follow, and
+    /// then all live entries are placed.
     fn end(&mut self, pages: &Range<usize>) -> Result<()> {
         let (core, older) = (self.core, Arc::clone(&self.older));
         core.read_older(self.index, (&older, pages), &mut |hash, entry| self.push(hash, entry))?;
@@ -380,8 +380,8 @@ struct Writing<'w> {
 }
 
 impl Writing<'_> {
-    /// Begins to write a segment. Returns whether the ring has one for it, and the super table a column, with another
-    /// for the next flush.
+    /// Begins to write a segment. Returns whether the ring has a segment for it, and the super table a column, with
+    /// another for the next flush.
     fn push(&mut self, segment: NewSegment) -> Result<bool> {
         let Self { core, index, .. } = *self;
         if self.written.len() + 1 >= core.layout.config.incarnations_max as usize {
@@ -403,7 +403,7 @@ impl Writing<'_> {
         let mut written = Ok(());
         while self.in_flight > most {
             self.core.await_segments(self.scratch, &mut done)?;
-            // Each counts, whatever became of those before.
+            // Each counts, whatever happened to those before.
             self.in_flight -= done.len();
             for Completion { result, .. } in done.drain(..) {
                 written = written.and(self.core.volume.poison().guard(result));

@@ -1,4 +1,4 @@
-//! Where incarnations are: in one ring for all super tables, or in a ring each on a separate chip.
+//! The location of incarnations: one ring for all super tables, or a ring each on a separate chip.
 //!
 //! ```text
 //!   Placement::Shared, on the volume:            | 0 | 2 | 1 | 0 | 3 | 1 | ...   one ring, as they come
@@ -7,11 +7,10 @@
 //!                                                  each super table goes round in its own part
 //! ```
 //!
-//! The first suits an SSD. The second is what NSDI'10 (section 5.2) does on a flash chip without translation
-//! layer: segments are whole erase blocks, and a discard erases a block just before it is written again. A
-//! durable checkpoint has evicted its content before, so a power cut between erase and write loses nothing.
-//! All that is overwritten in place (superblocks, checkpoints, snapshots, the log) stays on the volume's
-//! device.
+//! The first suits an SSD. The second is the design of NSDI'10 (section 5.2) for a flash chip without translation
+//! layer: segments are whole erase blocks, and a discard erases a block just before it is written again. A durable
+//! checkpoint has evicted its contents before, so a power cut between erase and write loses nothing. Everything that is
+//! overwritten in place (superblocks, checkpoints, snapshots, the log) stays on the volume's device.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -28,25 +27,25 @@ use nandex_store::{Structure, Volume};
 use super::{Config, Inner, Placement};
 use crate::{Error, OpenOptions, Result};
 
-/// Incarnations that are checked before a chip is refused as another's; one of them may be damaged.
+/// The incarnations that are checked before a chip is rejected as another table's; one of them may be damaged.
 const PROOFS_MAX: usize = 8;
 
 /// The rings of a table, and the device they are on.
 #[derive(Debug)]
 pub(super) struct Rings {
     rings: Vec<Ring>,
-    /// The heads at the last capture, for each ring.
+    /// The heads of the rings at the last capture.
     captured: Vec<AtomicU64>,
     device: Arc<dyn Device>,
     is_chip: bool,
-    /// Segments that each ring keeps free ahead of its head.
+    /// The segments that each ring keeps free ahead of its head.
     reserve_segments: u64,
 }
 
-/// The device that segments are on.
+/// Returns the device of the segments.
 ///
 /// # Errors
-/// [`Error::Config`] if a chip is missing, or given to a table that has none.
+/// [`Error::Config`] if a chip is missing, or passed to a table that has none.
 pub(super) fn device(
     volume: &Volume,
     config: &Config,
@@ -78,7 +77,7 @@ pub(super) fn grow_chip(volume: &Volume, config: &Config, options: &OpenOptions)
 }
 
 impl Rings {
-    /// Empty rings for a new table, else those of its checkpoint.
+    /// Creates empty rings for a new table, otherwise restores those of its checkpoint.
     ///
     /// # Errors
     /// As [`device`]; a chip that is too short; damage in the checkpoint's bytes.
@@ -121,7 +120,7 @@ impl Rings {
         })
     }
 
-    /// The device that segments are on.
+    /// Returns the device of the segments.
     pub(super) fn device(&self) -> &Arc<dyn Device> {
         &self.device
     }
@@ -137,13 +136,13 @@ impl Rings {
         &self.rings
     }
 
-    /// Segments that each ring keeps free ahead of its head.
+    /// The segments that each ring keeps free ahead of its head.
     pub(super) fn reserve_segments(&self) -> u64 {
         self.reserve_segments
     }
 
-    /// All segments with entries, ring by ring, oldest first; `None` if one is in the ring of another super
-    /// table than its own.
+    /// Returns all segments with entries, ring by ring, oldest first; `None` if one is in the ring of the wrong super
+    /// table.
     pub(super) fn segments(&self) -> Option<Vec<(SegmentId, SegmentTag)>> {
         let mut all = Vec::new();
         for (index, ring) in self.rings.iter().enumerate() {
@@ -170,7 +169,7 @@ impl Rings {
         Ok(())
     }
 
-    /// Makes what was written to a chip durable; checkpoints sync the volume's own device.
+    /// Makes writes to a chip durable; checkpoints sync the volume's own device.
     ///
     /// # Errors
     /// A failed sync.
@@ -178,7 +177,7 @@ impl Rings {
         if self.is_chip { self.device.sync() } else { Ok(()) }
     }
 
-    /// The maps of all rings, for the checkpoint.
+    /// Encodes the maps of all rings for the checkpoint.
     pub(super) fn capture(&self) -> Vec<u8> {
         let mut bytes = Vec::new();
         for (ring, captured) in self.rings.iter().zip(&self.captured) {
@@ -189,7 +188,7 @@ impl Rings {
         bytes
     }
 
-    /// The checkpoint of the last capture is durable.
+    /// Notes that the checkpoint of the last capture is durable.
     pub(super) fn committed(&self) {
         for (ring, captured) in self.rings.iter().zip(&self.captured) {
             ring.committed(captured.load(Acquire));
@@ -203,8 +202,8 @@ impl Rings {
 }
 
 impl Inner {
-    /// Proves that a chip is the table's own. A page does not name its volume, but its keys are where this
-    /// volume's secret hash key puts them. One incarnation that proves itself suffices.
+    /// Verifies that a chip belongs to the table. A page does not name its volume, but its keys are where this volume's
+    /// secret hash key puts them. One valid incarnation is enough.
     ///
     /// # Errors
     /// [`Error::Config`] if none does.
@@ -232,7 +231,7 @@ impl Inner {
         Err(Error::Config { field: "chip", reason })
     }
 
-    /// Are there keys on the first page of that incarnation, and do all belong there?
+    /// Returns whether there are keys on the first page of this incarnation, and all belong there.
     fn is_own(&self, index: usize, id: SegmentId) -> Result<bool> {
         let label = self.layout.rings.of(index).label(id, 0, PageKind::Data);
         let page = self.layout.rings.device.read(label.page, PageBuf::zeroed(1))?;

@@ -17,18 +17,18 @@ use crate::scan::{EachVersion, Found, Reads, Scan, Visitor, read, visit_buffers}
 use crate::write::absorb::{Share, VersionSource, Visit};
 use crate::{Damage, Result};
 
-/// Pages of all incarnations that an iteration has in memory at a time, about: 4 MiB.
+/// The approximate number of pages of all incarnations that an iteration has in memory at a time: 4 MiB.
 const PAGES_IN_RAM: usize = 1024;
 
-/// Pages of each incarnation that are read together, at least.
+/// The least pages of each incarnation that are read together.
 const PAGES_MIN: usize = 16;
 
-/// The same where versions are read by parts of the pages.
+/// The same if versions are read by parts of the pages.
 const PART_PAGES_MIN: usize = 4;
 
 impl Inner {
-    /// Passes all versions in some pages of a super table: what its buffers hold of their keys, and then the
-    /// incarnations, the newest first. An incarnation that is evicted meanwhile is left out.
+    /// Passes on all versions in some pages of a super table: its buffers' entries with these keys, and then the
+    /// incarnations, newest first. An incarnation that is evicted meanwhile is left out.
     pub(super) fn visit_pages(
         &self,
         index: usize,
@@ -62,7 +62,7 @@ impl Inner {
         })
     }
 
-    /// As [`visit_pages`](Self::visit_pages), for the keys that are in some pages of a buffer of `of`.
+    /// Does the same as [`visit_pages`](Self::visit_pages), for the keys that are in some pages of a buffer of `of`.
     pub(super) fn visit_keys_of(
         &self,
         index: usize,
@@ -79,7 +79,7 @@ impl Inner {
         self.visit_pages(index, &own, &mut Portion { core: self, pages, of, visitor })
     }
 
-    /// Pages of a buffer, and so of an incarnation's entries.
+    /// Returns the pages of a buffer, and so of an incarnation's entries.
     pub(super) fn buffer_pages(&self) -> usize {
         self.layout.config.buffer_pages as usize
     }
@@ -119,26 +119,26 @@ impl VersionSource for Inner {
     }
 }
 
-/// Lists a table, or the generations of one that grows. A portion has the keys of some pages of a super table, of the
-/// generation that had the most of them when it began. All that a portion has is read of the generations that there are
-/// then: what lived all along is in one of them.
+/// Lists a table, or the generations of a growing one. A portion has the keys of some pages of a super table, of the
+/// generation that had the most of them when it began. A portion is read completely from the generations at that time:
+/// an entry that was live all along is in one of them.
 pub(crate) struct SuperTables<L> {
     list: L,
-    /// The most super tables of a generation, and how many of them shared one of the generation with the fewest.
+    /// The most super tables of a generation, and how many of them share one of the generation with the fewest.
     most: usize,
     shared: usize,
-    /// Pages of a buffer, and of a portion.
+    /// The pages of a buffer, and of a portion.
     count: usize,
     pages: usize,
-    /// The portion that comes next.
+    /// The next portion.
     next: usize,
-    /// What was read of super tables that several portions share.
+    /// Entries read of super tables that several portions share.
     ahead: Vec<Ahead>,
 }
 
 impl<'t, H, L: Fn() -> (Vec<&'t Inner>, H)> SuperTables<L> {
-    /// Of the generations that `list` returns, the newest first. While its second value is kept, none is added or
-    /// dropped, and no super table becomes whole.
+    /// Creates a pass over the generations that `list` returns, newest first. While its second value is kept, none is
+    /// added or dropped, and no super table becomes whole.
     pub(crate) fn new(list: L) -> Self {
         let (newest_first, _held) = list();
         let counts = || newest_first.iter().map(|core| core.partitions.len());
@@ -158,7 +158,7 @@ impl<'t, H, L: Fn() -> (Vec<&'t Inner>, H)> SuperTables<L> {
 impl<'t, H, L: Fn() -> (Vec<&'t Inner>, H) + Send> Scan for SuperTables<L> {
     fn advance(&mut self, found: &mut Found) -> Result<bool> {
         let groups = self.count.div_ceil(self.pages);
-        // All that share a super table of the oldest generation come one after the other, with the same pages.
+        // All that share a super table of the oldest generation follow each other, with the same pages.
         let (group, within) = (self.next / self.shared, self.next % self.shared);
         let table = group / groups.max(1) * self.shared + within;
         if table >= self.most || groups == 0 {
@@ -191,7 +191,7 @@ impl<'t, H, L: Fn() -> (Vec<&'t Inner>, H) + Send> Scan for SuperTables<L> {
 /// A key with its value; `None` if it was removed.
 type Version = (Vec<u8>, Option<Vec<u8>>);
 
-/// What a super table has in some pages, for each super table of a finer division that shares it.
+/// The entries of a super table in some pages, for each super table of a finer division that shares it.
 struct Ahead {
     /// The generation, the super table and the first of the pages, and whether it was whole then.
     of: StructureId,
@@ -199,8 +199,8 @@ struct Ahead {
     bins: Vec<Vec<Version>>,
 }
 
-/// Passes what a generation has of the keys in some pages, of a buffer of `of`, of super table `table`, where there are
-/// `most` of them.
+/// Passes on a generation's entries with the keys in some pages, of a buffer of `of`, of super table `table` out of
+/// `most`.
 fn visit(
     core: &Inner,
     (table, most): (usize, usize),
@@ -208,7 +208,7 @@ fn visit(
     ahead: &mut Vec<Ahead>,
     found: &mut NotTakenOver<'_>,
 ) -> Result<()> {
-    // The places of what is cleaned away may be written again.
+    // The places of cleaned entries may be written again.
     let lock =
         |index: usize| core.layout.config.cleans().then(|| core.partitions[index].maintain());
     if core.partitions.len() >= most {
@@ -220,7 +220,7 @@ fn visit(
     let shared = most / core.partitions.len();
     let index = table / shared;
     let _lock = lock(index);
-    // One that became whole meanwhile has what older ones had when the others were listed.
+    // One that became whole meanwhile has the entries that older ones had when the others were listed.
     let place = (index, pages.start, core.is_whole_at(index));
     if !ahead.iter().any(|it| it.of == core.id && it.place == place) {
         let mut bins = Bins { core, bins: vec![Vec::new(); shared], found: &mut *found.found };
@@ -237,7 +237,7 @@ fn visit(
     })
 }
 
-/// Leaves out what a newer generation has taken over.
+/// A visitor that leaves out entries that a newer generation has taken over.
 struct NotTakenOver<'f> {
     core: &'f Inner,
     newer: &'f [&'f Inner],
@@ -261,7 +261,8 @@ impl Visitor for NotTakenOver<'_> {
     }
 }
 
-/// Passes the entries whose keys are in some pages of a buffer of `of`: pages of another size may have more of them.
+/// A visitor that passes on the entries whose keys are in some pages of a buffer of `of`: pages of another size may
+/// have more keys.
 struct Portion<'p> {
     core: &'p Inner,
     pages: &'p Range<usize>,
@@ -284,9 +285,9 @@ impl Visitor for Portion<'_> {
     }
 }
 
-/// Of a buffer of `to` pages, those with the keys that are in these pages of a buffer of `of`.
+/// Returns the pages of a buffer of `to` pages with the keys that are in these pages of a buffer of `of`.
 fn pages_with_keys_of(pages: &Range<usize>, of: usize, to: usize) -> Range<usize> {
-    // Those of all bits that decide the page of a key: page = bits * pages >> 16, whatever the number of pages.
+    // Computed from all bits that determine the page of a key: page = bits * pages >> 16, whatever the number of pages.
     let from = |page: usize| (page << 16).div_ceil(of);
     let page_at = |bits: usize| (bits * to) >> 16;
     page_at(from(pages.start))..page_at(from(pages.end).saturating_sub(1)) + 1

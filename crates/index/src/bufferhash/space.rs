@@ -1,9 +1,9 @@
 //! Space for a recovery under a partial discard.
 //!
-//! A recovery writes again what was on its way to flash when the power went, so it can need more segments than the
-//! table had free. Evictions cannot help it as they do otherwise: what they keep would be logged after updates that
-//! are still to be replayed, and hide these at the next opening. A recovery therefore copies what the policy keeps
-//! into buffers, has a checkpoint save these as snapshots, and only then lets the segments go.
+//! A recovery writes again the segments that were on their way to flash at the power cut, so it can need more segments
+//! than the table had free. Evictions cannot free them in the usual way: retained entries would be logged after updates
+//! that are still to be replayed, and shadow these at the next opening. A recovery therefore copies the retained
+//! entries into buffers, has a checkpoint save these as snapshots, and only then frees the segments.
 
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -23,7 +23,7 @@ impl Inner {
         if !self.layout.config.policy.is_partial() || !self.is_short(index) {
             return Ok(false);
         }
-        // One trip around the ring finds all the space there is.
+        // One trip around the ring finds all available space.
         let mut left = self.layout.config.segments;
         loop {
             self.flush_all()?;
@@ -43,7 +43,7 @@ impl Inner {
         }
     }
 
-    /// Would the flush find no segment, no column, or take the last segment?
+    /// Returns whether the flush would find no segment or no column, or take the last segment.
     fn is_short(&self, index: usize) -> bool {
         let ring = self.layout.rings.of(index);
         let is_here = |other: &usize| std::ptr::eq(self.layout.rings.of(*other), ring);
@@ -58,7 +58,7 @@ impl Inner {
         state.level.window.len() + state.frozen.len() >= most
     }
 
-    /// The incarnations to let go of, oldest first: at most as many as are kept free ahead.
+    /// Returns the incarnations to drop, oldest first: at most as many as are kept free ahead.
     fn oldest(&self, index: usize) -> Vec<Owned> {
         let (rings, partitions) = (&self.layout.rings, &self.partitions);
         if self.is_level_full(index) {
@@ -71,7 +71,7 @@ impl Inner {
         rings.of(index).segments().into_iter().map(own).take(most).collect()
     }
 
-    /// Copies what the policy keeps of the oldest incarnations into buffers, as far as there is space in these.
+    /// Copies the retained entries of the oldest incarnations into buffers, as far as these have space.
     fn copy_oldest(&self, index: usize) -> Result<Vec<Owned>> {
         let mut copied = Vec::new();
         for (table, incarnation) in self.oldest(index) {
@@ -83,8 +83,8 @@ impl Inner {
         Ok(copied)
     }
 
-    /// Copies what the policy keeps of an incarnation; `may_freeze` allows to have a full buffer flushed first.
-    /// Returns whether all of it found space.
+    /// Copies the retained entries of an incarnation; `may_freeze` allows flushing a full buffer first. Returns whether
+    /// there was space for all of them.
     fn copy(&self, index: usize, incarnation: Incarnation, may_freeze: bool) -> Result<bool> {
         self.load_filters(index)?;
         let table = &self.partitions[index];
@@ -110,7 +110,7 @@ impl Inner {
         Ok(true)
     }
 
-    /// Lets go of an incarnation whose copies are durable.
+    /// Drops an incarnation whose copies are durable.
     fn let_go(&self, (index, incarnation): Owned) {
         let table = &self.partitions[index];
         let _lock = table.maintain();
@@ -123,8 +123,8 @@ impl Inner {
         }
     }
 
-    /// Drops the oldest incarnation, as when the table is in use and everything in it is live. Returns whether
-    /// there was one.
+    /// Drops the oldest incarnation, as in normal operation when everything in it is live. Returns whether there was
+    /// one.
     fn force_oldest(&self, index: usize) -> bool {
         let Some(&owned) = self.oldest(index).first() else { return false };
         let dropped = u64::from(owned.1.entries);

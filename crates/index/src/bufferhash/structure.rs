@@ -27,7 +27,7 @@ use crate::structure::table::{Merges, TableStructure};
 use crate::write::{self, Handle};
 use crate::{OpenOptions, Policy, Result};
 
-/// What BufferHash adds to the write path: incarnations in a ring, and their filters.
+/// BufferHash's layout: incarnations in a ring, and their filters.
 #[derive(Debug)]
 pub struct Incarnations {
     pub(super) config: Config,
@@ -36,15 +36,15 @@ pub struct Incarnations {
     pub(super) hasher: KeyHasher,
     pub(super) filter: IncarnationFilter,
     pub(super) rings: Rings,
-    /// Evictions that partial discards may still make, in thousandths.
+    /// The number of evictions that partial discards may still make, in thousandths.
     pub(super) cascade_credit: AtomicU64,
     /// The priority threshold, if the policy has one.
     pub(super) threshold: AtomicU64,
-    /// How much there is to clean.
+    /// The state of cleaning.
     pub(super) cleaning: Cleaning,
     /// The columns of all filters.
     pub(super) columns: FilterColumns,
-    /// The generations before this one of a growing table.
+    /// The generations before this one, in a growing table.
     pub(super) older: Older,
 }
 
@@ -106,8 +106,8 @@ impl TableStructure for Incarnations {
         core.load_all_filters()
     }
 
-    /// With the policy LRU there is none: entries that are used stay because their uses read flash, which a cache
-    /// would prevent.
+    /// The policy LRU has no cache: entries that are used stay because their uses read flash, which a cache would
+    /// prevent.
     fn has_cache(config: &Config) -> bool {
         config.policy != Policy::Lru
     }

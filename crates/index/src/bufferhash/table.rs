@@ -1,4 +1,4 @@
-//! A super table: the partition of BufferHash, its incarnations, and what their filters tell of a key.
+//! A super table: the partition of BufferHash, its incarnations, and its filters.
 
 use std::sync::Arc;
 
@@ -16,53 +16,55 @@ use crate::write;
 
 /// A super table.
 pub(crate) type SuperTable = write::Partition<Incarnations>;
-/// What changes in a super table.
+/// The mutable state of a super table.
 pub(crate) type State = write::PartitionState<Incarnations>;
-/// A full buffer that is being written. It holds the segment that was reserved when it was frozen, if nothing
-/// may be evicted to free one later.
+/// A full buffer that is being written. It has the segment that was reserved when it was frozen, if no eviction may
+/// free one later.
 pub(crate) type Frozen = write::Frozen<Incarnations>;
 
-/// Where a key is in RAM: its super table and page by the hash, and its slots in the filters.
+/// The position of a key in RAM: its super table and page by the hash, and its slots in the filters.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct KeyPlace {
     pub(super) hash: KeyHash,
     pub(super) positions: Positions,
-    /// Entries that the filters are made for in which it has these positions.
+    /// The number of entries of the filters for which it has these positions.
     pub(super) filter_entries: u32,
 }
 
-/// The next step of a lookup, as far as a super table knows.
+/// The next step of a lookup, as far as a super table can determine it.
 pub(super) type Step = LookupStep<Candidates, KeyState<Value>>;
 
 /// The incarnations of a super table.
 #[derive(Debug)]
 pub(crate) struct Level {
-    /// Which columns of the filters are live, and in which order.
+    /// The live columns of the filters, and their order.
     pub(super) window: Window,
     /// The filters, bit-sliced, as wide as the window's circle. Columns that are not live are written without the lock;
-    /// under it a wider copy takes their place.
+    /// under it a wider copy replaces them.
     pub(super) slices: Arc<Slices>,
     /// The incarnation of each column.
     pub(super) incarnations: Vec<Incarnation>,
-    /// How many incarnations it has lost.
+    /// The number of incarnations that it has lost.
     pub(super) dropped: u64,
-    /// How often its columns were renumbered.
+    /// The number of times that its columns were renumbered.
     renumbered: u64,
-    /// Have the filters of the incarnations found at open been loaded?
+    /// Whether the filters of the incarnations found at open have been loaded.
     pub(super) filters_loaded: bool,
-    /// Are entries of other tables on their way past the buffers? What lookups have found on flash may be older.
+    /// Whether entries of other tables are on their way past the buffers. Entries that lookups have found on flash may
+    /// then be older.
     pub(super) absorbs: bool,
-    /// Is it being rewritten? A buffer that is frozen meanwhile would get an older segment than what it hides.
+    /// Whether it is being rewritten. A buffer that is frozen meanwhile would get an older segment than the entries it
+    /// shadows.
     pub(super) is_cleaned: bool,
-    /// Entries that have come to it since it was rewritten: among them and the older ones some may be superseded.
+    /// The number of entries added since it was rewritten: some of them and of the older ones may be superseded.
     pub(super) unclean: u64,
-    /// Keys in its incarnations, about.
+    /// The approximate number of keys in its incarnations.
     pub(super) keys: i64,
-    /// The entries that it had before a newer generation took them over.
+    /// The number of entries that it had before a newer generation took them over.
     pub(super) released: Option<u64>,
-    /// Was it damaged when it was to be rewritten?
+    /// Whether a rewrite of it found damage.
     pub(super) is_damaged: bool,
-    /// Whether it was rewritten with what older generations had of its keys, in this opening.
+    /// Whether it was rewritten together with older generations' entries, in this opening.
     pub(super) has_taken_over: bool,
 }
 
@@ -74,16 +76,16 @@ pub(crate) enum Job {
         table: usize,
         key: Vec<u8>,
         value: Vec<u8>,
-        /// Where it was found.
+        /// The segment in which it was found.
         source: SegmentId,
         /// The newest incarnation's number when the lookup began.
         newest_sequence: u64,
     },
     /// Load the filters of a super table after an open.
     LoadFilters(usize),
-    /// Rewrite a super table, or the one with the most to gain, without what was updated or removed.
+    /// Rewrite a super table, or the one with the most to gain, without updated or removed entries.
     Clean(Option<usize>),
-    /// Free the buffer of a super table into which nothing will be inserted any more.
+    /// Free the buffer of a super table that takes no more inserts.
     Retire(usize),
 }
 
@@ -92,9 +94,9 @@ pub(crate) enum Job {
 pub(crate) struct Incarnation {
     pub(super) id: SegmentId,
     pub(super) entries: u32,
-    /// By how many keys the super table has more with it, about.
+    /// The approximate number of keys that it adds to the super table.
     pub(super) keys: i32,
-    /// Has the super table no older version of its keys?
+    /// Whether the super table has no older version of its keys.
     pub(super) is_clean: bool,
 }
 
@@ -105,16 +107,16 @@ pub(crate) struct Candidates {
     pub(super) next: SegmentId,
     /// The columns of the others.
     rest: Columns,
-    /// Incarnations that the super table had lost when RAM was asked.
+    /// The number of incarnations that the super table had lost when RAM was searched.
     dropped: u64,
-    /// How often its columns had been renumbered.
+    /// The number of times that its columns had been renumbered.
     renumbered: u64,
     /// The newest incarnation's sequence number at that time.
     pub(super) newest_when_asked: u64,
 }
 
 impl Level {
-    /// No incarnations yet, `k` at most, and filters for as many as `columns`.
+    /// Creates a level without incarnations yet, for at most `k`, with filters for `columns`.
     ///
     /// # Errors
     /// [`Error::Config`](crate::Error::Config) for a number out of range.
@@ -140,19 +142,20 @@ impl Level {
         })
     }
 
-    /// A wider copy of its filters; the caller holds the maintenance lock, and [`put_wider`](Self::put_wider)s it.
+    /// Returns a wider copy of its filters; the caller holds the maintenance lock, and installs it with
+    /// [`put_wider`](Self::put_wider).
     pub(super) fn wider(window: &Window, slices: &Slices) -> Slices {
         slices.widened(window.len() + 1, window.first_column())
     }
 
-    /// Puts rewritten incarnations, oldest first, with filters of their own, in the place of all there are.
+    /// Replaces all incarnations by rewritten ones, oldest first, with their own filters.
     pub(super) fn put_rewritten(&mut self, rewritten: Self) {
         let dropped = self.dropped + self.window.len() as u64;
         *self = Self { dropped, renumbered: self.renumbered + 1, ..rewritten };
     }
 
-    /// Gives its filters back, in place of which there are some that nothing is written to. What it had is found in a
-    /// newer generation, where its keys stay counted as here.
+    /// Releases its filters, and replaces them by filters that are never written. Its entries are found in a newer
+    /// generation, and stay counted here.
     pub(super) fn release(&mut self, none: Arc<Slices>, window: Window) {
         let incarnations = vec![Incarnation::default(); none.columns()];
         self.has_taken_over = self.is_whole();
@@ -163,13 +166,13 @@ impl Level {
         self.filters_loaded = true;
     }
 
-    /// Gives it filters of its own again, for what its buffers still had.
+    /// Gives it its own filters again, for the remaining entries of its buffers.
     pub(super) fn take_back(&mut self, shape: &FilterShape) {
         self.slices = Arc::new(Slices::with_columns(shape, 1));
         self.released = None;
     }
 
-    /// Makes the next column one of an incarnation that is not in the ring yet.
+    /// Assigns the next column to an incarnation that is not in the ring yet.
     pub(super) fn push(&mut self, kind: FilterKind, incarnation: Incarnation, bits: &[u64]) {
         let column = self.window.next_column();
         match kind {
@@ -179,7 +182,7 @@ impl Level {
         self.came(incarnation);
     }
 
-    /// The next column is that of an incarnation.
+    /// Assigns the next column to an incarnation.
     pub(super) fn came(&mut self, incarnation: Incarnation) {
         let column = self.window.push();
         self.incarnations[column] = incarnation;
@@ -187,7 +190,7 @@ impl Level {
         self.unclean += if incarnation.is_clean { 0 } else { u64::from(incarnation.entries) };
     }
 
-    /// Puts a wider copy in the place of filters of which every column is live.
+    /// Replaces filters whose columns are all live by a wider copy.
     pub(super) fn put_wider(&mut self, wider: Arc<Slices>) {
         let first = self.window.first_column();
         self.window.widen(wider.columns());
@@ -199,7 +202,7 @@ impl Level {
 }
 
 impl SuperTable {
-    /// Asks the processor to prefetch what [`search_ram`](Self::search_ram) will read.
+    /// Prefetches what [`search_ram`](Self::search_ram) will read.
     #[inline]
     pub(super) fn prefetch(&self, filter: &IncarnationFilter, place: &KeyPlace) {
         let state = self.read();
@@ -207,8 +210,8 @@ impl SuperTable {
         state.prefetch_active(|buffer| buffer.prefetch(place.hash));
     }
 
-    /// What RAM knows of a key: buffers first, newest to oldest, then the filters of all incarnations.
-    /// `None` if the filters have to be loaded first.
+    /// Searches RAM for a key: buffers first, newest to oldest, then the filters of all incarnations. `None` if the
+    /// filters must be loaded first.
     ///
     /// # Errors
     /// A lost page that may have the key.
@@ -234,8 +237,8 @@ impl SuperTable {
         Ok(Some(candidates.map_or(LookupStep::Answer(KeyState::Unknown), LookupStep::Read)))
     }
 
-    /// The next older candidate, after the one before did not hold the key. `None` if incarnations were dropped or
-    /// columns renumbered meanwhile: RAM must be asked again.
+    /// Returns the next older candidate, after the one before did not have the key. `None` if incarnations were dropped
+    /// or columns renumbered meanwhile: then RAM must be searched again.
     pub(super) fn next_candidate(&self, candidates: &Candidates) -> Option<Step> {
         let Candidates { next, rest, dropped, renumbered, newest_when_asked } = *candidates;
         if rest == [0; 4] {
@@ -254,8 +257,8 @@ impl SuperTable {
 }
 
 impl Level {
-    /// The newest incarnation of these columns that is not newer than `newest_sequence`, and the rest. A
-    /// column that was reused for a newer incarnation meanwhile is skipped.
+    /// Returns the newest incarnation of these columns that is not newer than `newest_sequence`, and the rest. Skips a
+    /// column that was reused for a newer incarnation meanwhile.
     #[inline]
     fn candidates(&self, mask: Columns, newest_sequence: u64) -> Option<Candidates> {
         if mask == [0; 4] {
@@ -275,7 +278,7 @@ impl Level {
         })
     }
 
-    /// Takes out the oldest incarnation. Returns whether there was one.
+    /// Removes the oldest incarnation. Returns whether there was one.
     pub(super) fn drop_oldest(&mut self) -> bool {
         let Some(column) = self.window.pop_oldest() else { return false };
         let Incarnation { entries, keys, is_clean, .. } = self.incarnations[column];
@@ -295,7 +298,7 @@ impl Level {
         self.window.newest().map_or(0, |column| self.incarnations[column].id.sequence())
     }
 
-    /// Is this incarnation still there?
+    /// Returns whether it still has this incarnation.
     pub(super) fn holds(&self, id: SegmentId) -> bool {
         let live = self.window.live_mask();
         self.window.newest_first(live).any(|column| self.incarnations[column].id == id)
@@ -312,7 +315,8 @@ impl Level {
         self.newest_first().into_iter().map(|(_, incarnation)| incarnation).collect()
     }
 
-    /// Entries in its incarnations, counting each version of a key, and those that a newer generation has taken over.
+    /// Returns the entries in its incarnations, counting each version of a key, and those that a newer generation has
+    /// taken over.
     pub(super) fn entries(&self) -> u64 {
         let newest_first = self.incarnations_newest_first();
         let held: u64 = newest_first.iter().map(|it| u64::from(it.entries)).sum();

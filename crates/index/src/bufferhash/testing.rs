@@ -23,7 +23,7 @@ const POLICIES: [Policy; 6] = [
     Policy::Reject,
 ];
 
-/// Segments of a ring that fills soon.
+/// Segments of a ring that fills quickly.
 const SEGMENTS_FEW: u64 = 24;
 
 fn config(request: &TableRequest) -> TestTable {
@@ -71,8 +71,8 @@ fn options(request: &TableRequest) -> crate::OpenOptions {
     OpenOptions { flush_threads: Some(flush_threads), cache_bytes, ..OpenOptions::default() }
 }
 
-/// A ring of 24 keeps more than 16 incarnations in addition to the newest. Under a partial discard up to four
-/// in five of them may hold entries that were put back.
+/// A ring of 24 keeps more than 16 incarnations in addition to the newest. Under a partial discard up to four in five
+/// of them may hold entries that were put back.
 fn retention(policy: Policy, is_ample: bool, buffer_entries: u64) -> Retention {
     match policy {
         _ if is_ample => Retention::All,

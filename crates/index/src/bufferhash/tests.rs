@@ -1,4 +1,4 @@
-//! What is peculiar to BufferHash; the contract itself is tested by the conformance suite.
+//! Tests that are specific to BufferHash; the conformance suite tests the interface.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use super::*;
 use crate::api::Table;
 use crate::{OpenOptions, Threads, VolumeOpenOptions, VolumeOptions};
 
-/// A table that evicts by this policy.
+/// Returns a table that evicts by this policy.
 fn table_that(policy: Policy) -> BufferHash {
     table_on(&MemoryDevice::new(), policy)
 }
@@ -50,7 +50,7 @@ fn the_oldest_go_first_and_only_when_the_ring_is_full() {
 
 #[test]
 fn update_based_eviction_drops_the_stale_and_keeps_the_live() {
-    // Without threads, since a flush that is late may force an eviction.
+    // Without threads, since a late flush may force an eviction.
     let inline = OpenOptions::default().inline();
     let table = table_with(&MemoryDevice::new(), Policy::Update, inline, Threads::Inline);
     // 2,000 keys that are never touched again, then the same 4,000 keys over and over.
@@ -74,8 +74,8 @@ fn update_based_eviction_drops_the_stale_and_keeps_the_live() {
 
 #[test]
 fn what_an_eviction_keeps_survives_a_crash_after_the_checkpoint_that_evicts() {
-    // What is kept is in a buffer, and its segment may be written again once the checkpoint is durable. The crash is
-    // at the first such checkpoint: a replay that fills many buffers would evict by itself.
+    // Retained entries are in a buffer, and their segment may be written again once the checkpoint is durable. The
+    // crash is at the first such checkpoint: a replay that fills many buffers would evict by itself.
     let device = MemoryDevice::new();
     let options =
         VolumeOptions { log_bytes: 1 << 20, threads: Threads::Inline, ..VolumeOptions::tiny() };
@@ -99,8 +99,8 @@ fn what_an_eviction_keeps_survives_a_crash_after_the_checkpoint_that_evicts() {
     }
 }
 
-/// What evictions kept was logged without regard to reservations. Among threads with batches in a log of 256 KiB one
-/// failed with LogFull then.
+/// Retained entries were logged without regard to reservations. With several threads and batches in a log of 256 KiB, a
+/// batch then failed with LogFull.
 #[test]
 fn what_an_eviction_keeps_takes_no_log_space_that_others_have_reserved() {
     let options =
@@ -128,8 +128,8 @@ fn what_an_eviction_keeps_takes_no_log_space_that_others_have_reserved() {
     assert!(stats.retained > 8000, "{stats:?}");
 }
 
-/// Images of a table that keeps keys 0 to 1,999, at moments of its life; none once it had to evict what it keeps,
-/// which it may where flushes are late.
+/// Returns images of a table that keeps keys 0 to 1,999, at several moments; none once it had to evict entries that it
+/// should keep, which may happen if flushes are late.
 fn images_under_partial_discard() -> Vec<Vec<u8>> {
     let device = MemoryDevice::new();
     let table = table_on(&device, Policy::Update);
@@ -149,7 +149,8 @@ fn images_under_partial_discard() -> Vec<Vec<u8>> {
 
 #[test]
 fn a_recovery_keeps_what_a_partial_discard_keeps() {
-    // What was on its way to flash at the crash is written again, into segments that were free for other buffers.
+    // Segments that were on their way to flash at the crash are written again, into segments that were free for other
+    // buffers.
     let mut lives = (0..20).map(|_| images_under_partial_discard());
     let images =
         lives.find(|images| !images.is_empty()).expect("one life without forced evictions");
@@ -166,7 +167,8 @@ fn a_recovery_keeps_what_a_partial_discard_keeps() {
 
 #[test]
 fn what_an_eviction_keeps_survives_a_close_and_the_checkpoints_after_it() {
-    // The checkpoints of a close evict too. What the last one keeps is in a buffer that was saved before.
+    // The checkpoints of a close evict too. The entries that the last one retains are in a buffer that was saved
+    // before.
     let device = MemoryDevice::new();
     let options =
         VolumeOptions { log_bytes: 1 << 20, threads: Threads::Inline, ..VolumeOptions::tiny() };
@@ -192,7 +194,7 @@ fn what_an_eviction_keeps_survives_a_close_and_the_checkpoints_after_it() {
 
 #[test]
 fn after_a_background_job_only_a_checkpoint_makes_a_close_clean() {
-    // A job may move something on flash. The log alone knows that until the next checkpoint.
+    // A job may move something on flash. Only the log knows that until the next checkpoint.
     let table = table_that(Policy::Fifo);
     fill(&table, 0..1000);
     let core = &table.core;
@@ -342,7 +344,7 @@ fn a_table_that_evicts_has_columns_for_the_incarnations_that_it_keeps_however_lo
                 assert!(columns <= 24, "{columns} columns, and up to {most} incarnations");
                 assert_eq!(columns, state.level.window.columns());
             }
-            // The latest are there, whatever has been widened or reused.
+            // The latest are present, whatever has been widened or reused.
             let kept = last.saturating_sub(18_000)..last + 2000;
             assert!(kept.into_iter().all(|key| table.get_u64(key).unwrap() == Some(key * 3)));
             if last % 50_000 == 0 {
@@ -373,7 +375,7 @@ fn an_iteration_gives_a_key_once_whatever_is_evicted_meanwhile() {
         for round in 0..100 {
             let (mut given, mut keys) = (HashSet::new(), table.iter());
             for place in 0.. {
-                // Some of the oldest incarnations go, and their pages are still there.
+                // Some of the oldest incarnations are evicted, and their pages still exist.
                 if place == round * 20 {
                     insert(500 + round % 7 * 200);
                 }
@@ -393,7 +395,7 @@ fn an_iteration_reads_each_page_of_entries_once_and_no_filter() {
     let config = Config { policy: Policy::Reject, ..Config::tiny() };
     let runtime = OpenOptions::default().inline();
     let table = BufferHash::create_with(&volume, "t", config, runtime.clone()).unwrap();
-    // Most versions are hidden by newer ones, which were once looked for one page at a time.
+    // Most versions are shadowed by newer ones, which were once searched one page at a time.
     (0..3).for_each(|_| fill(&table, 0..3000));
     table.close().unwrap();
     let table = BufferHash::open_with(&volume, "t", runtime).unwrap();
@@ -407,9 +409,9 @@ fn an_iteration_reads_each_page_of_entries_once_and_no_filter() {
     assert_eq!((device.snapshot() - before).pages_read, pages);
 }
 
-/// A flush told the cache of all entries of its buffer and put those back that its pages or its filter could not take.
-/// A removal of such a key left no trace, because no filter had it. Where another key's filter said "maybe" the cache
-/// answered with its value: one time in five for such a hash key.
+/// A flush recorded all entries of its buffer in the cache, and then put back those that its pages or its filter could
+/// not take. A removal of such a key left no trace, because no filter had it. If another key's filter gave a false
+/// positive the cache answered with its value: one time in five for such a hash key.
 #[test]
 fn a_key_that_a_flush_put_back_is_absent_once_it_is_removed() {
     const KEYS: u64 = 3000;
@@ -435,14 +437,14 @@ fn a_key_that_a_flush_put_back_is_absent_once_it_is_removed() {
     }
 }
 
-/// Entries in its incarnations and buffers, each version of a key by itself.
+/// Returns the number of entries in its incarnations and buffers, counting each version of a key.
 fn versions(table: &BufferHash) -> u64 {
     let states = table.core.partitions.iter().map(|it| it.read());
     states.map(|state| state.level.entries() + state.entries_buffered()).sum()
 }
 
-/// Holds up the flushes of a table while keys are put, so that much comes between a full buffer and what is put back of
-/// it.
+/// Delays the flushes of a table while keys are put, so that many updates come between a full buffer and the entries
+/// that its flush puts back.
 fn fill_with_late_flushes(table: &BufferHash, keys: std::ops::Range<u64>) {
     std::thread::scope(|scope| {
         let filling = scope.spawn(|| fill(table, keys));
@@ -463,7 +465,7 @@ fn what_flushes_put_back_is_replayed_once() {
         let runtime =
             |threads| OpenOptions { flush_threads: Some(threads), ..OpenOptions::default() };
         let device = MemoryDevice::new();
-        // A log in which no checkpoint falls due.
+        // A log in which no checkpoint becomes due.
         let options = VolumeOptions { log_bytes: 8 << 20, ..VolumeOptions::tiny() };
         let volume = Volume::create(Arc::new(device.clone()), options).unwrap();
         let table =
@@ -476,7 +478,7 @@ fn what_flushes_put_back_is_replayed_once() {
         table.sync().unwrap();
         let mut image = device.image();
         assert_eq!(versions(&table), KEYS);
-        // Once more after the checkpoint of what a replay has left.
+        // Once more after the checkpoint of the entries that a replay has left.
         for saves in [false, true, false] {
             let device = MemoryDevice::from_image(image);
             let volume =

@@ -4,8 +4,8 @@ use super::FilterShape;
 use super::hash::{high_half, low_half, mix};
 use super::wide;
 
-/// The rows of one key: an arithmetic progression of 32-bit fractions, scaled to the rows (Kirsch and
-/// Mitzenmacher: two hashes are as good as many).
+/// The rows of one key: an arithmetic progression of 32-bit fractions, scaled to the rows (Kirsch and Mitzenmacher: two
+/// hashes are as good as several independent ones).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Progression {
     first: u32,
@@ -18,7 +18,7 @@ impl Progression {
         Self { first: high_half(mixed), step: low_half(mixed) | 1 }
     }
 
-    /// The rows, `shape.hashes()` of them; two may be the same.
+    /// Returns the rows, `shape.hashes()` of them; two may be equal.
     pub(super) fn rows(self, shape: &FilterShape) -> impl Iterator<Item = usize> + use<> {
         let rows = u64::from(shape.slots());
         (0..shape.hashes()).map(move |number| {
@@ -28,7 +28,7 @@ impl Progression {
     }
 }
 
-/// Sets the bits of every key; no key is ever refused.
+/// Sets the bits of every key; never refuses a key.
 pub(super) fn build(shape: &FilterShape, hashes: &[u64], bits: &mut Vec<u64>) {
     bits.clear();
     bits.resize(shape.column_words(), 0);
@@ -39,7 +39,7 @@ pub(super) fn build(shape: &FilterShape, hashes: &[u64], bits: &mut Vec<u64>) {
     }
 }
 
-/// The rate of false positives with `entries` keys: the share of ones, to the power of the hashes.
+/// Returns the false-positive rate with `entries` keys: the share of ones, to the power of the hashes.
 pub(super) fn rate(shape: &FilterShape, entries: u64) -> f64 {
     let hashes = f64::from(shape.hashes());
     let ones = 1.0 - (-hashes * entries as f64 / f64::from(shape.slots())).exp();

@@ -15,13 +15,13 @@ pub(super) const LINE_BITS: usize = 512;
 
 /// A piece of a row that is loaded at once.
 pub(super) trait Cell: Default + Sync {
-    /// Its columns.
+    /// The number of its columns.
     const BITS: usize;
-    /// All of them.
+    /// The mask of all its columns.
     const ALL: u64;
-    /// Its bits, in the lowest places.
+    /// Returns its bits, in the lowest positions.
     fn load(&self) -> u64;
-    /// Replaces its bits by the lowest ones of these.
+    /// Replaces its bits by the lowest ones of `bits`.
     fn store(&self, bits: u64);
 }
 
@@ -46,7 +46,7 @@ macro_rules! impl_cell {
 
 impl_cell! { AtomicU8, u8; AtomicU16, u16; AtomicU32, u32; AtomicU64, u64; }
 
-/// All rows, as wide as they are now.
+/// All rows, in their current width.
 pub(super) enum Cells {
     Eight(Box<[AtomicU8]>),
     Sixteen(Box<[AtomicU16]>),
@@ -57,16 +57,16 @@ pub(super) enum Cells {
     Words(Box<[AtomicU64]>, usize),
 }
 
-/// What rows of every width can do.
+/// The operations on rows of every width.
 pub(super) trait Matrix {
-    /// Asks the processor to prefetch the rows of a slot, of which there are `rows`, line by line. They begin anywhere
-    /// in a line, so the last cell counts too.
+    /// Prefetches the rows of a slot, `rows` of them, line by line. They may begin anywhere in a line, so the last cell
+    /// counts too.
     fn prefetch_slot(&self, slot: usize, rows: usize);
-    /// Asks the processor to prefetch a row of a Bloom filter.
+    /// Prefetches a row of a Bloom filter.
     fn prefetch_row(&self, row: usize);
-    /// Rows.
+    /// The number of rows.
     fn row_count(&self) -> usize;
-    /// One row.
+    /// Returns one row.
     fn row(&self, row: usize) -> Columns;
     /// Replaces a row.
     fn put_row(&self, row: usize, columns: &Columns);
@@ -76,9 +76,9 @@ pub(super) trait Matrix {
     fn or_column(&self, column: usize, bits: &[u64]);
     /// Clears these columns.
     fn clear(&self, columns: &Columns);
-    /// Replaces the columns that are listed.
+    /// Replaces the listed columns.
     fn load_columns(&self, columns: &[(usize, &[u64])]);
-    /// The packed bits of a column.
+    /// Returns the packed bits of a column.
     fn extract_column(&self, column: usize) -> Vec<u64>;
 }
 
@@ -88,7 +88,7 @@ pub(super) struct Rows<'s, C> {
     words: usize,
 }
 
-/// Does the same with rows of every width.
+/// Evaluates an expression with rows of the actual width.
 macro_rules! with_rows {
     ($cells:expr, $rows:ident => $act:expr) => {{
         use $crate::bufferhash::filter::cells::{Cells, Rows};
@@ -126,13 +126,13 @@ pub(super) use with_rows;
 /// The widths of rows.
 const WIDTHS: [usize; 9] = [8, 16, 24, 32, 48, 64, 128, 192, 256];
 
-/// The narrowest width that has this many columns.
+/// Returns the narrowest width with at least this number of columns.
 pub(super) fn width_of(columns: usize) -> usize {
     *WIDTHS.iter().find(|width| **width >= columns).expect("a shape has at most 256 columns")
 }
 
 impl Cells {
-    /// The rows of a shape, of zeros, with at least `columns` columns.
+    /// Creates the rows of a shape, all zero, with at least `columns` columns.
     pub(super) fn zeroed(shape: &FilterShape, columns: usize) -> Self {
         let (rows, layout) = (shape.column_bits(), QuadLayout::of(shape));
         match width_of(columns) {
@@ -190,19 +190,19 @@ impl<'s, C: Cell> Rows<'s, C> {
         Self { cells, words }
     }
 
-    /// The cells of `rows` rows from row `first` on, of `W` cells each.
+    /// Returns the cells of `rows` rows from row `first` on, of `W` cells each.
     #[inline]
     pub(super) fn run<const W: usize>(&self, first: usize, rows: usize) -> &'s [[C; W]] {
         self.cells[first * W..][..rows * W].as_chunks().0
     }
 
-    /// The cells of `rows` rows from row `first` on.
+    /// Returns the cells of `rows` rows from row `first` on.
     #[inline]
     pub(super) fn cells(&self, first: usize, rows: usize) -> &'s [C] {
         &self.cells[first * self.words..][..rows * self.words]
     }
 
-    /// Asks the processor to prefetch these rows.
+    /// Prefetches these rows.
     #[inline]
     fn prefetch(&self, rows: Range<usize>) {
         let run = self.cells(rows.start, rows.len());

@@ -1,12 +1,11 @@
 //! Bumped fuse filters: an `r`-bit fingerprint per key, stored as the XOR of four slots.
 //!
-//! Every key covers four slots close together: it starts somewhere in the table and takes one slot in each of
-//! four neighbouring segments. Keys are placed by peeling: a slot that only one key covers becomes that key's
-//! own, the key is set aside, and so on from both ends of the table inwards. Binary fuse filters (Graf and
-//! Lemire, 2022) have enough slots for the peel to finish, and start over with another seed if it does not.
-//! Here a key that blocks the peel is bumped instead: the filter leaves it out, and its entry returns to the
-//! buffer, where it costs 1/k of a rewrite. So a build never fails, takes one pass, and needs only about 6 %
-//! of spare slots.
+//! Every key covers four slots close together: it starts somewhere in the table and takes one slot in each of four
+//! neighbouring segments. Keys are placed by peeling: a slot that only one key covers becomes that key's own, the key
+//! is set aside, and so on from both ends of the table inwards. Binary fuse filters (Graf and Lemire, 2022) have enough
+//! slots for the peel to finish, and start over with another seed if it does not. Here a key that blocks the peel is
+//! bumped instead: the filter leaves it out, and its entry returns to the buffer, where it costs 1/k of a rewrite. So a
+//! build never fails, takes one pass, and needs only about 6 % of spare slots.
 
 use std::ops::Range;
 
@@ -15,14 +14,14 @@ use super::{FilterShape, wide};
 
 /// Slots per key.
 pub(super) const ARITY: u32 = 4;
-/// Slots in a segment, at least and at most; an offset in a segment is 16 bits of a hash.
+/// The least and the most slots in a segment; an offset in a segment is 16 bits of a hash.
 pub(super) const SEGMENT_MIN: u32 = 3;
 pub(super) const SEGMENT_MAX: u32 = 1 << 15;
 
 const OFFSET_SALT: u64 = 0xD6E8_FEB8_6659_FD93;
 const FINGERPRINT_SALT: u64 = 0xA076_1D64_78BD_642F;
 
-/// Slots for `entries` keys and the length of a segment, chosen so that a full filter bumps few keys.
+/// Returns the slots for `entries` keys and the length of a segment, chosen so that a full filter bumps few keys.
 ///
 /// Long segments peel better but leave the slots at both ends of the table half empty, so the best length
 /// grows with the table, and a small table needs more spare slots. Both powers are fitted to measured
@@ -43,9 +42,8 @@ pub(super) fn geometry(entries: u32) -> (u32, u32) {
     (slots.max(2 * ARITY * segment), segment)
 }
 
-/// The mean share of bumped keys, at most, in a filter that [`FilterShape::fuse`] made for `entries_max`
-/// keys, when it is filled to `load` (1 for full). Measured; every per cent of space saves a third of a per
-/// cent.
+/// Returns the largest mean share of bumped keys in a filter that [`FilterShape::fuse`] made for `entries_max` keys,
+/// when it is filled to `load` (1 for full). Measured; every per cent of space saves a third of a per cent.
 #[must_use]
 pub fn bumped_share(entries_max: u32, load: f64) -> f64 {
     let (full, slope) = match entries_max {
@@ -58,7 +56,7 @@ pub fn bumped_share(entries_max: u32, load: f64) -> f64 {
     (full - slope * (1.0 - load)).max(0.004)
 }
 
-/// Where keys are placed: the few numbers of a shape that the hot paths need.
+/// The placement of keys: the few numbers of a shape that the hot paths need.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SlotLayout {
     starts: u32,
@@ -76,7 +74,7 @@ impl SlotLayout {
         reduce(mixed, self.starts)
     }
 
-    /// The key's four slots, which are always different: one in each segment from its start.
+    /// Returns the key's four slots, which are always different: one in each segment from its start.
     #[inline]
     pub(super) fn slots(self, mixed: u64) -> [u32; 4] {
         let start = self.start(mixed);
@@ -98,13 +96,13 @@ impl SlotLayout {
 /// Memory for building filters, reused: about 40 bytes per key.
 #[derive(Debug, Default)]
 pub struct BuildScratch {
-    /// Mixed hashes in order of their starts, and where each stood in the caller's list.
+    /// Mixed hashes in order of their starts, with the position of each in the caller's list.
     keys: Vec<u64>,
     order: Vec<u32>,
-    /// Keys per start, then the place of the next one.
+    /// The number of keys per start, then the position of the next one.
     places: Vec<u32>,
     slots: Vec<Cover>,
-    /// A queue of slots that one key alone covers; each slot is in it once at most.
+    /// A queue of slots that only one key covers; each slot is in it at most once.
     alone: Vec<u32>,
     /// Keys in the order of the peel, each with its own slot.
     peeled: Vec<(u64, u32)>,
@@ -112,7 +110,7 @@ pub struct BuildScratch {
     fingerprints: Vec<u32>,
 }
 
-/// How many keys cover a slot, and the XOR of their numbers: with one key left, its number.
+/// The number of keys that cover a slot, and the XOR of their numbers: with one key left, its number.
 #[derive(Clone, Copy, Debug, Default)]
 struct Cover {
     keys: u32,
@@ -120,7 +118,7 @@ struct Cover {
 }
 
 impl BuildScratch {
-    /// No memory yet; the first build takes what it needs.
+    /// Creates empty scratch memory; the first build allocates what it needs.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -177,10 +175,10 @@ impl BuildScratch {
         }
     }
 
-    /// Sets keys aside until none remains; if no slot has one key alone, bumps the first remaining key.
+    /// Sets keys aside until none remains; if every slot has several keys, bumps the first remaining key.
     ///
-    /// Slots wait in a queue, not on a stack, so that the next ones are known while one is processed; and they are put
-    /// there without a branch that the processor would have to guess.
+    /// Slots wait in a queue, not on a stack, so that the next ones are known while one is processed; and they are
+    /// appended without a branch that the processor would have to predict.
     fn peel(&mut self, layout: SlotLayout, bumped: &mut Vec<usize>) {
         bumped.clear();
         self.peeled.clear();
@@ -202,7 +200,7 @@ impl BuildScratch {
         }
     }
 
-    /// Sets aside the keys of slots in the queue until it is empty. Returns where it is then.
+    /// Sets aside the keys of slots in the queue until it is empty. Returns the position of the queue then.
     fn peel_alone(&mut self, layout: SlotLayout, mut queue: Range<usize>) -> Range<usize> {
         while queue.start < queue.end {
             let slot = self.alone[queue.start];
@@ -216,8 +214,7 @@ impl BuildScratch {
         queue
     }
 
-    /// Removes a key from its slots. Those that one key alone covers then are put to the end of the queue; returns its
-    /// new one.
+    /// Removes a key from its slots. Slots that then have only one key are appended to the queue; returns its new end.
     #[inline]
     fn take(&mut self, layout: SlotLayout, key: u32, mut end: usize) -> usize {
         self.gone[wide(key)] = true;

@@ -1,8 +1,7 @@
-//! The filters that say which incarnations of a super table may hold a key (paper, section 5.1.3).
+//! The filters that determine which incarnations of a super table may hold a key (paper, section 5.1.3).
 //!
-//! A super table has one filter per incarnation. They are stored together, bit-sliced: filter `c` is
-//! column `c` of a bit matrix, so one word holds the same bit of 64 filters, and a lookup asks all of
-//! them at once with a few ANDs:
+//! A super table has one filter per incarnation. They are stored together, bit-sliced: filter `c` is column `c` of a
+//! bit matrix, so one word holds the same bit of 64 filters, and a lookup queries all of them at once with a few ANDs:
 //!
 //! ```text
 //!                 columns (incarnations)          a Bloom row is one bit of every filter;
@@ -12,15 +11,15 @@
 //!   ...                                    ANDed, then masked with the live columns
 //! ```
 //!
-//! A matrix begins with 8 columns and is copied into a wider one when all are live: of 16, 24, 32, 48, 64, 128, 192
-//! or 256 columns, up to the words of its shape. So a super table takes RAM for the incarnations that it has. Four rows
+//! A matrix begins with 8 columns and is copied into a wider one when all are live: of 16, 24, 32, 48, 64, 128, 192 or
+//! 256 columns, up to the words of its shape. So a super table takes RAM only for its current incarnations. Four rows
 //! of 24 or 48 columns are in three cells of 32 or 64 bits (`quads`), rows of other widths are whole cells.
 //!
-//! Two kinds: [`FilterKind::Bloom`] is the paper's, [`FilterKind::Fuse`] is ours, 1.06 `r` bits per entry
-//! for a rate of 2^-`r`; a Bloom filter takes 1.44 `r`. A fuse filter may refuse a few of its keys
-//! ("bumped"); their entries go back into the buffer. That is 1 to 3 % of a full filter. Small filters need
-//! more bits, up to 1.33 `r` for 200 keys. At 12 bits a slot and 15,000 keys it is 12.7 bits a key for a rate
-//! of 1 in 4096; a Bloom filter takes 17.3.
+//! There are two kinds: [`FilterKind::Bloom`] is the paper's, [`FilterKind::Fuse`] is ours, 1.06 `r` bits per entry for
+//! a rate of 2^-`r`; a Bloom filter takes 1.44 `r`. A fuse filter may refuse a few of its keys ("bumped"); their
+//! entries go back into the buffer. That is 1 to 3 % of a full filter. Small filters need more bits, up to 1.33 `r` for
+//! 200 keys. At 12 bits a slot and 15,000 keys it is 12.7 bits a key for a rate of 1 in 4096; a Bloom filter takes
+//! 17.3.
 //!
 //! Sources: Graf and Lemire, *Binary Fuse Filters*, Journal of Experimental Algorithmics 2022; bumping
 //! instead of starting over after Dillinger, Hübschle-Schneider, Sanders and Walzer, *Fast Succinct

@@ -1,4 +1,4 @@
-//! The filter itself: builds columns from hashes, and asks all columns at once about one hash.
+//! The filter itself, which builds columns from hashes, and queries all columns at once for one hash.
 
 use std::ops::Range;
 
@@ -9,11 +9,11 @@ use super::hash::mix;
 use super::quads::{QuadLayout, Quads};
 use super::{Columns, FilterKind, FilterShape, Slices, WORDS_MAX, wide};
 
-/// Rows of a fuse slot that are ANDed before checking whether any column remains: a check at every row would
-/// cost more in mispredicted branches than the rows it saves.
+/// The rows of a fuse slot that are ANDed before checking whether any column remains: a check at every row would cost
+/// more in mispredicted branches than the rows it saves.
 const ROWS_PER_LOOK: usize = 4;
 
-/// Builds and asks filters of one shape. It holds no bits: those are in [`Slices`], one per super table.
+/// Builds and queries filters of one shape. It holds no bits: those are in [`Slices`], one per super table.
 ///
 /// ```
 /// use nandex::raw::bufferhash::filter::{FilterShape, IncarnationFilter, Slices};
@@ -32,16 +32,16 @@ pub struct IncarnationFilter {
     shape: FilterShape,
 }
 
-/// A column to be written, and the keys that are not in it.
+/// A column to write, and the keys that are not in it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Built {
     /// The packed bits, [`FilterShape::column_words`] words.
     pub bits: Vec<u64>,
-    /// Which of the hashes could not be placed, by their index, rising; always empty for Bloom.
+    /// The indices of the hashes that could not be placed, ascending; always empty for Bloom.
     pub bumped: Vec<usize>,
 }
 
-/// Where a hash is looked up; computed once, used to prefetch and to ask.
+/// The positions of a hash; computed once, and used for prefetching and for queries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Positions(Places);
 
@@ -52,7 +52,7 @@ enum Places {
 }
 
 impl IncarnationFilter {
-    /// A filter of this shape.
+    /// Creates a filter of this shape.
     #[must_use]
     pub fn new(shape: FilterShape) -> Self {
         Self { shape }
@@ -64,8 +64,8 @@ impl IncarnationFilter {
         &self.shape
     }
 
-    /// The column of these hashes; they should be uniform, but may share some bits (those that chose the
-    /// super table). See [`IncarnationFilter::build_into`] to reuse memory.
+    /// Builds the column of these hashes; they should be uniform, but may share some bits (those that select the super
+    /// table). See [`IncarnationFilter::build_into`] to reuse memory.
     #[must_use]
     pub fn build(&self, hashes: &[u64]) -> Built {
         let mut built = Built::default();
@@ -73,9 +73,9 @@ impl IncarnationFilter {
         built
     }
 
-    /// Replaces `bits` by the packed column of these hashes and `bumped` by the indices, rising, of
-    /// those that are not in it. Of equal hashes a fuse filter places one. Never fails: with more hashes than
-    /// `entries_max`, a fuse filter bumps the surplus and a Bloom filter's rate rises. Linear time.
+    /// Replaces `bits` by the packed column of these hashes and `bumped` by the indices, ascending, of those that are
+    /// not in it. Of equal hashes a fuse filter places one. Never fails: with more hashes than `entries_max`, a fuse
+    /// filter bumps the surplus and a Bloom filter's rate rises. Linear time.
     ///
     /// # Panics
     /// With 2^32 hashes or more.
@@ -96,7 +96,7 @@ impl IncarnationFilter {
         }
     }
 
-    /// Where this hash is looked up.
+    /// Returns the positions of this hash.
     #[inline]
     #[must_use]
     pub fn positions(&self, hash: u64) -> Positions {
@@ -122,7 +122,7 @@ impl IncarnationFilter {
         }
     }
 
-    /// Asks the processor to prefetch those runs.
+    /// Prefetches those runs.
     ///
     /// # Panics
     /// If `slices` were made for another shape.
@@ -139,7 +139,7 @@ impl IncarnationFilter {
         });
     }
 
-    /// The live columns that may hold this hash: every column that does, and others at the filter's rate.
+    /// Returns the live columns that may have this hash: every column that has it, and others at the filter's rate.
     ///
     /// # Panics
     /// If `slices` were made for another shape.
@@ -149,7 +149,7 @@ impl IncarnationFilter {
         self.candidates_at(slices, &self.positions(hash), live)
     }
 
-    /// As [`IncarnationFilter::candidates`], with precomputed positions.
+    /// Does the same as [`IncarnationFilter::candidates`], with precomputed positions.
     ///
     /// # Panics
     /// If `slices` or `positions` were made for another shape.
@@ -214,7 +214,7 @@ impl IncarnationFilter {
     }
 }
 
-/// ANDs the rows into `left` until nothing is left.
+/// ANDs the rows into `left` until no column is left.
 #[inline]
 fn test_bloom<C: Cell, const W: usize>(
     rows: Rows<'_, C>,
@@ -231,14 +231,14 @@ fn test_bloom<C: Cell, const W: usize>(
     }
 }
 
-/// Leaves the columns in which the XOR of the four runs is the fingerprint, bit by bit.
+/// Keeps the columns in which the XOR of the four runs is the fingerprint, bit by bit.
 #[inline]
 fn test_fuse<C: Cell, const W: usize>(runs: [&[[C; W]]; 4], fingerprint: u32, left: &mut [u64; W]) {
     let [first, second, third, fourth] = runs;
     let rows = first.iter().zip(second).zip(third.iter().zip(fourth));
     let mut fingerprint = fingerprint;
     for (number, ((a, b), (c, d))) in rows.enumerate() {
-        // All ones where the fingerprint has a zero: the XOR must differ from it to match.
+        // All ones if the fingerprint has a zero: the XOR must differ from it to match.
         let flip = u64::from(fingerprint & 1).wrapping_sub(1);
         fingerprint >>= 1;
         for word in 0..W {
@@ -251,7 +251,7 @@ fn test_fuse<C: Cell, const W: usize>(runs: [&[[C; W]]; 4], fingerprint: u32, le
     }
 }
 
-/// The same for rows in quads.
+/// Does the same for rows in quads.
 #[inline]
 fn test_bloom_quads<C: Cell>(
     rows: Quads<'_, C>,
@@ -267,8 +267,8 @@ fn test_bloom_quads<C: Cell>(
     left
 }
 
-/// The same for slots of quads. The last quad may have fewer than four rows, and cells: the others are zero, as are the
-/// fingerprint's bits, and match.
+/// Does the same for slots of quads. The last quad may have fewer than four rows, and cells: the others are zero, as
+/// are the fingerprint's bits, and match.
 #[inline]
 fn test_fuse_quads<C: Cell>(slots: [&[C]; 4], mut fingerprint: u32, mut left: u64) -> u64 {
     let [(first, a), (second, b), (third, c), (fourth, d)] =
@@ -292,7 +292,7 @@ fn test_fuse_quads<C: Cell>(slots: [&[C]; 4], mut fingerprint: u32, mut left: u6
     left & matching(Quads::<C>::rows_of(cells), fingerprint)
 }
 
-/// The columns in which four rows are the lowest bits of the fingerprint.
+/// Returns the columns in which four rows are the lowest bits of the fingerprint.
 #[inline]
 fn matching(rows: [u64; 4], fingerprint: u32) -> u64 {
     let flip = |bit: usize| u64::from(fingerprint >> bit & 1).wrapping_sub(1);

@@ -6,8 +6,8 @@
 //! ```
 //!
 //! So 24 columns take cells of 32 bits, and 48 take cells of 64. The rows of a slot begin with a cell, so that a lookup
-//! XORs whole cells of its four slots and takes the rows apart once. What is left of a slot's last cell is zero:
-//! 15 rows take 12 cells and not 11.25.
+//! XORs whole cells of its four slots and splits the rows once. The rest of a slot's last cell is zero: 15 rows take 12
+//! cells rather than 11.25.
 
 use nandex_device::prefetch;
 
@@ -15,11 +15,11 @@ use super::cells::{Cell, LINE_BITS, Matrix};
 use super::transpose::transpose;
 use super::{Columns, FilterKind, FilterShape, wide};
 
-/// How many rows there are, and where they begin.
+/// The number of rows, and their alignment.
 #[derive(Clone, Copy)]
 pub(super) struct QuadLayout {
     rows: usize,
-    /// Rows that begin with a cell and follow one another: those of a slot. A Bloom filter's are one run.
+    /// Consecutive rows that begin with a cell: those of a slot. A Bloom filter's are one run.
     run_rows: usize,
 }
 
@@ -29,7 +29,7 @@ pub(super) struct Quads<'s, C> {
     layout: QuadLayout,
 }
 
-/// Where a row begins.
+/// The position at which a row begins.
 #[derive(Clone, Copy)]
 struct Place {
     cell: usize,
@@ -59,9 +59,9 @@ impl QuadLayout {
 }
 
 impl<'s, C: Cell> Quads<'s, C> {
-    /// Columns of a row.
+    /// The columns of a row.
     pub(super) const COLUMNS: usize = C::BITS / 4 * 3;
-    /// All of them.
+    /// The mask of all columns.
     pub(super) const ALL: u64 = (1 << Self::COLUMNS) - 1;
 
     #[inline]
@@ -76,13 +76,13 @@ impl<'s, C: Cell> Quads<'s, C> {
         &self.cells[slot * count..][..count]
     }
 
-    /// A row of a Bloom filter, below columns that mean nothing.
+    /// Returns a row of a Bloom filter; the bits above its columns are meaningless.
     #[inline]
     pub(super) fn bloom_row(&self, row: usize) -> u64 {
         self.load(Self::place_in(0, row))
     }
 
-    /// The rows of three cells, each below columns that mean nothing.
+    /// Returns the rows of three cells; the bits above their columns are meaningless.
     #[inline]
     pub(super) fn rows_of([first, second, third]: [u64; 3]) -> [u64; 4] {
         let quarter = C::BITS / 4;
@@ -94,7 +94,7 @@ impl<'s, C: Cell> Quads<'s, C> {
         ]
     }
 
-    /// The place of a row of the run that begins with a cell.
+    /// Returns the place of a row of the run that begins with a cell.
     #[inline]
     fn place_in(cell: usize, row: usize) -> Place {
         let bit = row * Self::COLUMNS;
@@ -106,7 +106,7 @@ impl<'s, C: Cell> Quads<'s, C> {
         Self::place_in(run * self.layout.run_cells(), row % self.layout.run_rows)
     }
 
-    /// A row, below columns that mean nothing.
+    /// Returns a row; the bits above its columns are meaningless.
     #[inline]
     fn load(&self, Place { cell, shift }: Place) -> u64 {
         let Some(next) = self.cells.get(cell + 1) else { return self.cells[cell].load() >> shift };
@@ -128,7 +128,7 @@ impl<'s, C: Cell> Quads<'s, C> {
         }
     }
 
-    /// The inverse of [`Quads::rows_of`]: the cells of rows that have nothing above their columns.
+    /// The inverse of [`Quads::rows_of`]: returns the cells of rows that are zero above their columns.
     #[inline]
     fn cells_of([first, second, third, fourth]: [u64; 4]) -> [u64; 3] {
         let quarter = C::BITS / 4;
@@ -139,8 +139,8 @@ impl<'s, C: Cell> Quads<'s, C> {
         ]
     }
 
-    /// Calls `act` with each quad, the number of its first row and how many it has; a slot's last one may have fewer
-    /// rows and cells.
+    /// Calls `act` with each quad, the number of its first row and the number of its rows; a slot's last one may have
+    /// fewer rows and cells.
     #[inline]
     fn for_each_quad(&self, mut act: impl FnMut(&'s [C], usize, usize)) {
         let QuadLayout { run_rows, .. } = self.layout;
@@ -166,7 +166,7 @@ impl<'s, C: Cell> Quads<'s, C> {
     }
 }
 
-/// Four bits from bit `first` on; beyond the last word they are zero.
+/// Returns four bits from bit `first` on; beyond the last word they are zero.
 #[inline]
 fn four_of(bits: &[u64], first: usize) -> u64 {
     let (word, shift) = (first / 64, first % 64);

@@ -3,25 +3,25 @@
 use super::{bloom, fuse, wide};
 use crate::{Error, Result};
 
-/// Words of 64 columns in a row, at most.
+/// The most words of 64 columns in a row.
 pub const WORDS_MAX: usize = 4;
-/// Keys of one incarnation, at most.
+/// The most keys of one incarnation.
 pub const ENTRIES_MAX: u32 = 1 << 24;
-/// Bits of a fuse fingerprint, at most.
+/// The most bits of a fuse fingerprint.
 pub const BITS_PER_SLOT_MAX: u32 = 24;
-/// Hash functions of a Bloom filter, at most.
+/// The most hash functions of a Bloom filter.
 pub const HASHES_MAX: u32 = 32;
 
-/// Which filter.
+/// The kind of filter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FilterKind {
-    /// The paper's: 1.44 `r` bits per entry for a rate of 2^-`r`; takes every key.
+    /// The paper's: 1.44 `r` bits per entry for a rate of 2^-`r`; accepts every key.
     Bloom,
     /// Bumped fuse filter, beyond the paper: 1.06 `r` bits per entry; returns 1-3 % of its keys when full.
     Fuse,
 }
 
-/// The shape of one column (kind and sizes) and of a row (words). It decides where every bit is, so it is
+/// The shape of one column (kind and sizes) and of a row (words). It determines the position of every bit, so it is
 /// stored with the table, as [`ShapeParts`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FilterShape {
@@ -34,13 +34,13 @@ pub struct FilterShape {
 pub struct ShapeParts {
     /// 0 for Bloom, 1 for fuse.
     pub kind: u32,
-    /// Keys one column is made for.
+    /// The number of keys that one column is made for.
     pub entries_max: u32,
     /// Slots per column; for Bloom, its bits.
     pub slots: u32,
     /// Bits per slot: the fingerprint's; 1 for Bloom.
     pub bits_per_slot: u32,
-    /// Rows or slots a key covers: 4 for fuse.
+    /// Rows or slots that a key covers: 4 for fuse.
     pub hashes: u32,
     /// Slots in a fuse segment; 0 for Bloom.
     pub segment: u32,
@@ -54,7 +54,7 @@ impl FilterKind {
 }
 
 impl FilterShape {
-    /// The bits that it was made with: of a Bloom filter for each entry, of a fuse filter those of a fingerprint.
+    /// The bits that it was made with: for each entry of a Bloom filter, or of a fingerprint of a fuse filter.
     #[must_use]
     pub fn bits(&self) -> f64 {
         match self.kind {
@@ -63,7 +63,8 @@ impl FilterShape {
         }
     }
 
-    /// Bloom filters of `bits_per_entry`, with the best number of hash functions (paper, section 6.2).
+    /// Creates the shape of Bloom filters with `bits_per_entry`, with the best number of hash functions (paper, section
+    /// 6.2).
     ///
     /// # Errors
     /// [`Error::Config`] for a number out of its range: `bits_per_entry` must be 0.5 to 64.
@@ -81,7 +82,7 @@ impl FilterShape {
         Self::from_parts(parts)
     }
 
-    /// Fuse filters with fingerprints of `fingerprint_bits`.
+    /// Creates the shape of fuse filters with fingerprints of `fingerprint_bits`.
     ///
     /// # Errors
     /// [`Error::Config`] for a number out of its range.
@@ -101,7 +102,7 @@ impl FilterShape {
         })
     }
 
-    /// The shape with these numbers, as read from a file.
+    /// Creates the shape with these numbers, as read from a file.
     ///
     /// # Errors
     /// [`Error::Config`] naming the first number that is out of its range.
@@ -123,19 +124,19 @@ impl FilterShape {
         Ok(Self { kind: FilterKind::Fuse, parts })
     }
 
-    /// The numbers to store.
+    /// Returns the numbers to store.
     #[must_use]
     pub fn parts(&self) -> ShapeParts {
         self.parts
     }
 
-    /// Which filter.
+    /// The kind of filter.
     #[must_use]
     pub fn kind(&self) -> FilterKind {
         self.kind
     }
 
-    /// Keys one column is made for.
+    /// The number of keys that one column is made for.
     #[must_use]
     pub fn entries_max(&self) -> u32 {
         self.parts.entries_max
@@ -153,7 +154,7 @@ impl FilterShape {
         self.parts.bits_per_slot
     }
 
-    /// Slots a key covers.
+    /// The number of slots that a key covers.
     #[must_use]
     pub fn hashes(&self) -> u32 {
         self.parts.hashes
@@ -189,13 +190,13 @@ impl FilterShape {
         self.column_bits().div_ceil(64)
     }
 
-    /// RAM of one super table's filters with all columns, live or not, in bytes: the most they take.
+    /// Returns the RAM of one super table's filters with all columns, live or not, in bytes: the most that they take.
     #[must_use]
     pub fn ram_bytes(&self) -> usize {
         self.column_bits() * wide(self.words()) * 8
     }
 
-    /// The chance that one column with `entries` keys gives a false positive.
+    /// Returns the probability that one column with `entries` keys gives a false positive.
     #[must_use]
     pub fn rate(&self, entries: u64) -> f64 {
         match self.kind {
@@ -204,8 +205,8 @@ impl FilterShape {
         }
     }
 
-    /// The largest average share of its keys that a column given `entries` keys returns; 0 for Bloom. It
-    /// holds for shapes from [`FilterShape::fuse`] and up to `entries_max` keys.
+    /// Returns the largest average share of its keys that a column for `entries` keys bumps; 0 for Bloom. It applies to
+    /// shapes from [`FilterShape::fuse`] and up to `entries_max` keys.
     #[must_use]
     pub fn bumped_share(&self, entries: u64) -> f64 {
         match self.kind {
@@ -218,7 +219,7 @@ impl FilterShape {
     }
 }
 
-/// Refuses a number outside `least..=most`.
+/// Fails for a number outside `least..=most`.
 fn check(field: &'static str, found: u32, least: u32, most: u32) -> Result<()> {
     if (least..=most).contains(&found) {
         return Ok(());

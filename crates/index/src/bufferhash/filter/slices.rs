@@ -3,49 +3,49 @@
 use super::cells::{Cells, Matrix as _, width_of, with_rows};
 use super::{Columns, FilterShape, wide};
 
-/// The filters of one super table, bit-sliced. Row `slot * bits_per_slot + bit` has the bit of all columns: column `c`
+/// The filters of one super table, bit-sliced. Row `slot * bits_per_slot + bit` has that bit of all columns: column `c`
 /// is bit `c % 64` of word `c / 64`.
 ///
-/// A matrix is as wide as its columns need: [`Slices::widened`] makes a wider one, and a row is one piece of memory in
-/// each.
+/// A matrix is as wide as its columns need: [`Slices::widened`] creates a wider one, and a row is one piece of memory
+/// in each.
 ///
-/// Readers load rows while one writer stores columns that are not live; both are relaxed, because a reader
-/// gets its live mask under a lock that the writer took after it wrote. A reader whose mask is older than an
-/// eviction may see the evicted column change under it. It may then miss that incarnation's keys, which are
-/// gone anyway, or make a false-positive read, but nothing worse.
+/// Readers load rows while one writer stores columns that are not live; both are relaxed, because a reader gets its
+/// live mask under a lock that the writer took after it wrote. A reader whose mask is older than an eviction may see
+/// the evicted column change. It may then miss that incarnation's keys, which are gone anyway, or make a false-positive
+/// read, but nothing worse.
 pub struct Slices {
     shape: FilterShape,
     pub(super) cells: Cells,
 }
 
 impl Slices {
-    /// All columns that the shape has, zero. Takes [`FilterShape::ram_bytes`].
+    /// Creates all columns of the shape, zero. Takes [`FilterShape::ram_bytes`].
     #[must_use]
     pub fn new(shape: &FilterShape) -> Self {
         Self::with_columns(shape, shape.columns())
     }
 
-    /// At least `columns` columns, zero: 8, 16, 24, 32, 48, 64, 128, 192 or 256.
+    /// Creates at least `columns` columns, zero: 8, 16, 24, 32, 48, 64, 128, 192 or 256.
     ///
     /// # Panics
-    /// If the shape has fewer.
+    /// If the shape has fewer columns.
     #[must_use]
     pub fn with_columns(shape: &FilterShape, columns: usize) -> Self {
         assert!(columns <= shape.columns(), "{columns} columns of {}", shape.columns());
         Self { shape: *shape, cells: Cells::zeroed(shape, columns) }
     }
 
-    /// The number of columns that [`Slices::with_columns`] makes where that many are asked for.
+    /// Returns the number of columns that [`Slices::with_columns`] creates for a requested number.
     #[must_use]
     pub fn width_of(columns: usize) -> usize {
         width_of(columns)
     }
 
-    /// A copy with at least `columns` columns, that begins with column `first`; the columns before it follow after the
-    /// last one, and additional ones are zero. The caller lets no column be written meanwhile.
+    /// Returns a copy with at least `columns` columns that begins with column `first`; the columns before it follow
+    /// after the last one, and additional ones are zero. The caller ensures that no column is written meanwhile.
     ///
     /// # Panics
-    /// If the shape has fewer columns, or this has more, or has no column `first`.
+    /// If the shape has fewer columns, or this matrix has more, or has no column `first`.
     #[must_use]
     pub fn widened(&self, columns: usize, first: usize) -> Self {
         let (wider, now) = (Self::with_columns(&self.shape, columns), self.columns());
@@ -69,7 +69,7 @@ impl Slices {
         wide(self.shape.bits_per_slot())
     }
 
-    /// The number of columns that there are now.
+    /// The current number of columns.
     #[must_use]
     pub fn columns(&self) -> usize {
         self.cells.columns()
@@ -87,7 +87,7 @@ impl Slices {
         self.cells.bytes()
     }
 
-    /// One row: the same bit of every filter.
+    /// Returns one row: the same bit of every filter.
     ///
     /// # Panics
     /// If there is no such row.
@@ -96,8 +96,8 @@ impl Slices {
         with_rows!(&self.cells, rows => rows.row(row))
     }
 
-    /// Replaces a column by `bits`, packed: bit `i` is row `i`. It overwrites the column's old content, so no
-    /// reset is needed. Touches every row once.
+    /// Replaces a column by `bits`, packed: bit `i` is row `i`. It overwrites the column's old contents, so no reset is
+    /// needed. Touches every row once.
     ///
     /// # Panics
     /// If there is no such column, or `bits` is not exactly one column long.
@@ -106,8 +106,8 @@ impl Slices {
         with_rows!(&self.cells, rows => rows.write_column(column, bits));
     }
 
-    /// Sets the ones of `bits` in a column that is all zero, and touches no other row: the paper's way
-    /// to add a Bloom filter. The column must have been reset ([`Slices::reset_columns`]).
+    /// Sets the ones of `bits` in a column that is all zero, and touches no other row: the paper's way to add a Bloom
+    /// filter. The column must have been reset ([`Slices::reset_columns`]).
     ///
     /// # Panics
     /// As [`Slices::write_column`].
@@ -132,8 +132,8 @@ impl Slices {
         with_rows!(&self.cells, rows => rows.clear(columns));
     }
 
-    /// Replaces many columns, as at open: each row is touched once for up to 64 of them. Columns that
-    /// are not listed keep their bits; of a column listed twice the last counts.
+    /// Replaces several columns, as at open: each row is touched once for up to 64 of them. Columns that are not listed
+    /// keep their bits; if a column is listed twice, the last entry wins.
     ///
     /// # Panics
     /// As [`Slices::write_column`].
@@ -142,7 +142,7 @@ impl Slices {
         with_rows!(&self.cells, rows => rows.load_columns(columns));
     }
 
-    /// The packed bits of a column, as [`Slices::write_column`] takes them.
+    /// Returns the packed bits of a column, as [`Slices::write_column`] takes them.
     ///
     /// # Panics
     /// If there is no such column.
@@ -168,7 +168,7 @@ impl std::fmt::Debug for Slices {
     }
 }
 
-/// The columns of a range as a mask.
+/// Returns the columns of a range as a mask.
 pub(super) fn mask_of(range: std::ops::Range<usize>) -> Columns {
     std::array::from_fn(|word| {
         let low = range.start.clamp(64 * word, 64 * word + 64) - 64 * word;
@@ -177,21 +177,21 @@ pub(super) fn mask_of(range: std::ops::Range<usize>) -> Columns {
     })
 }
 
-/// The columns of a row of `count`, from column `first` on, and then those before it.
+/// Returns the columns of a row of `count`, from column `first` on, followed by those before it.
 fn rotated(row: Columns, first: usize, count: usize) -> Columns {
     let (down, up) = (shifted_down(row, first), shifted_up(row, count - first));
     let all = mask_of(0..count);
     std::array::from_fn(|word| (down[word] | up[word]) & all[word])
 }
 
-/// Column `by` and those after it, as columns 0 and so on.
+/// Moves column `by` and those after it to columns 0 and so on.
 fn shifted_down(row: Columns, by: usize) -> Columns {
     let (words, bits) = (by / 64, by % 64);
     let word = |index: usize| row.get(index + words).copied().unwrap_or(0);
     std::array::from_fn(|index| word(index) >> bits | word(index + 1) << (63 - bits) << 1)
 }
 
-/// Column 0 and those after it, as columns `by` and so on.
+/// Moves column 0 and those after it to columns `by` and so on.
 fn shifted_up(row: Columns, by: usize) -> Columns {
     let (words, bits) = (by / 64, by % 64);
     let word = |index: usize| index.checked_sub(words).map_or(0, |index| row[index]);
@@ -199,7 +199,7 @@ fn shifted_up(row: Columns, by: usize) -> Columns {
     std::array::from_fn(|index| word(index) << bits | before(index) >> (63 - bits) >> 1)
 }
 
-/// The low `bits` bits set, for `bits` of 0 to 64.
+/// Returns a mask of the low `bits` bits, for `bits` of 0 to 64.
 fn below(bits: usize) -> u64 {
     if bits == 64 { u64::MAX } else { (1 << bits) - 1 }
 }

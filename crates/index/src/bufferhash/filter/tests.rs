@@ -1,4 +1,4 @@
-//! Tests of the filters: nothing that was put in is ever missed, and nothing else is found too often.
+//! Tests of the filters: inserted keys are never missed, and other keys are not found too often.
 
 mod widths;
 
@@ -35,7 +35,7 @@ fn all_live(words: u32) -> Columns {
     slices::mask_of(0..64 * wide(words))
 }
 
-/// Builds and writes a column; the hashes that are in it.
+/// Builds and writes a column; returns the hashes that are in it.
 fn fill(filter: &IncarnationFilter, slices: &Slices, column: usize, hashes: &[u64]) -> Vec<u64> {
     let built = filter.build(hashes);
     slices.write_column(column, &built.bits);
@@ -124,7 +124,7 @@ proptest! {
     }
 }
 
-/// Full columns, and how often other hashes are candidates of each, against the shape's promise.
+/// Checks the rate at which other hashes are candidates of full columns against the shape's promise.
 fn assert_rate(shape: FilterShape, columns: usize, queries: usize) {
     let filter = IncarnationFilter::new(shape);
     let slices = Slices::new(&shape);
@@ -223,7 +223,8 @@ fn columns_are_the_same_bits_as_ever_because_they_are_stored_on_flash() {
         words: 1,
     };
     assert_eq!(sum(FilterShape::bloom(1000, 10.0, 1)), 15_848_274_642_047_503_524);
-    // Where a key looks, and what for, is as ever. Which of the four slots is its own is free, and nobody asks.
+    // The positions and the fingerprint of a key are unchanged. The choice among the four slots is free and
+    // unobservable.
     let layout = fuse::SlotLayout::new(&FilterShape::from_parts(parts).unwrap());
     let looks = hashes(1, 1000).into_iter().fold(0, |sum, hash| {
         let mixed = hash::mix(hash);
@@ -293,7 +294,7 @@ fn what_is_prefetched_is_what_is_read() {
     filter.prefetch(&slices, &positions);
     let found = filter.candidates_at(&slices, &positions, &all_live(2));
     assert_eq!(found, filter.candidates(&slices, keys[0], &all_live(2)));
-    // Changing one of the rows that were announced loses the key.
+    // Changing one of the rows that were reported loses the key.
     for row in runs.into_iter().flatten() {
         let mut bits = slices.extract_column(100);
         bits[row / 64] ^= 1 << (row % 64);
@@ -302,7 +303,7 @@ fn what_is_prefetched_is_what_is_read() {
         bits[row / 64] ^= 1 << (row % 64);
         slices.write_column(100, &bits);
     }
-    // All others may change, and it is found: nothing else is read.
+    // All other rows may change, and the key is found: nothing else is read.
     let mut kept = vec![u64::MAX; filter.shape().column_words()];
     filter.for_each_run(&positions, |run| run.for_each(|row| kept[row / 64] &= !(1 << (row % 64))));
     let bits = slices.extract_column(100);
@@ -348,7 +349,7 @@ fn shapes_refuse_what_cannot_work_and_say_what_would() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// What a matrix of bytes would do, for every width.
+    /// Compares every width with a matrix of bytes.
     #[test]
     fn every_width_answers_alike(
         shape in shapes(), seed: u64, asked in 1_usize..=256, acts in prop::collection::vec(any::<(u8, u16)>(), 1..12),

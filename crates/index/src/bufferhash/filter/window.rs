@@ -1,14 +1,14 @@
-//! The sliding window over the columns of a super table: which are live, their order of age, and which comes
-//! next (paper, section 5.1.3).
+//! The sliding window over the columns of a super table: the live columns, their order of age, and the next column
+//! (paper, section 5.1.3).
 //!
-//! Columns are used in a circle, of as many as the matrix has now. Evicting the oldest incarnation only moves the
-//! window on; its bits stay and are masked out. Fuse columns are overwritten whole when they come round again. Bloom
-//! columns are written by setting ones, so all that are not live are cleared in one pass when the next is not clear.
-//! In the paper these are the `w` columns of a word; here they are as many as the matrix has to spare.
+//! Columns are used in a circle, as many as the matrix currently has. Evicting the oldest incarnation only moves the
+//! window on; its bits stay and are masked out. Fuse columns are overwritten as a whole when their turn comes again.
+//! Bloom columns are written by setting ones, so all columns that are not live are cleared in one pass when the next is
+//! not clear. In the paper these are the `w` columns of a word; here they are as many as the matrix has to spare.
 //!
-//! Where every column is live, the matrix is widened, and its columns begin with the oldest again. A circle of all
-//! columns that a shape allows would need no such step. But the window of a table that evicts moves through the whole
-//! circle, so its matrix would have them all, however few are live.
+//! When every column is live, the matrix is widened, and its columns begin with the oldest again. A circle of all
+//! columns that a shape allows would not need this step. But the window of a table that evicts moves through the whole
+//! circle, so its matrix would have all of them, however few are live.
 
 use super::slices::mask_of;
 use super::{Columns, WORDS_MAX, wide};
@@ -21,19 +21,19 @@ pub struct Window {
     columns: usize,
     oldest: usize,
     len: usize,
-    /// Columns from the next one on that are clear.
+    /// The number of columns from the next one on that are clear.
     clear: usize,
-    /// The live columns, and those of them from column 0 to the newest. Every lookup asks for both.
+    /// The live columns, and those of them from column 0 to the newest. Every lookup uses both.
     live: Columns,
     young: Columns,
 }
 
 impl Window {
-    /// An empty window of `k` columns at most, on a circle of `columns` that are all clear.
+    /// Creates an empty window of at most `k` columns, on a circle of `columns` that are all clear.
     ///
     /// # Errors
-    /// [`Error::Config`] unless `columns` is 1 to 256, and `k` 1 to 255: one column must be free to be written while
-    /// all others are live.
+    /// [`Error::Config`] unless `columns` is 1 to 256, and `k` 1 to 255: one column must be free for writing while all
+    /// others are live.
     pub fn new(k: usize, columns: usize) -> Result<Self> {
         let most = 64 * WORDS_MAX;
         if columns == 0 || columns > most {
@@ -59,7 +59,7 @@ impl Window {
         self.young = std::array::from_fn(|word| self.live[word] & young[word]);
     }
 
-    /// Makes the circle that of a matrix that was widened to `columns` columns, from [`Window::first_column`] on.
+    /// Extends the circle to a matrix that was widened to `columns` columns, from [`Window::first_column`] on.
     ///
     /// # Panics
     /// If not all columns of the circle are live, or the new one is no wider.
@@ -70,26 +70,26 @@ impl Window {
         self.note_live();
     }
 
-    /// Columns of the circle.
+    /// The number of columns of the circle.
     #[must_use]
     pub fn columns(&self) -> usize {
         self.columns
     }
 
-    /// Is every column of the circle live? Then it must be widened before the next push.
+    /// Returns whether every column of the circle is live. Then it must be widened before the next push.
     #[must_use]
     pub fn is_circle_full(&self) -> bool {
         self.len == self.columns
     }
 
-    /// The column with which the window begins, whether it is live or not.
+    /// Returns the column with which the window begins, whether or not it is live.
     #[must_use]
     pub fn first_column(&self) -> usize {
         self.oldest
     }
 
-    /// The columns to clear before the next one is written by setting ones: all that are not live, unless the next one
-    /// is clear. The caller clears them.
+    /// Returns the columns to clear before the next one is written by setting ones: all that are not live, unless the
+    /// next one is clear. The caller must clear them.
     pub fn take_unclear(&mut self) -> Option<Columns> {
         if self.clear > 0 {
             return None;
@@ -99,26 +99,26 @@ impl Window {
         Some(std::array::from_fn(|word| all[word] & !self.live[word]))
     }
 
-    /// Live columns.
+    /// The number of live columns.
     #[must_use]
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Is no column live?
+    /// Returns whether no column is live.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// Are `k` columns live? Then the oldest must go before the next push.
+    /// Returns whether `k` columns are live. Then the oldest must be removed before the next push.
     #[must_use]
     pub fn is_full(&self) -> bool {
         self.len == self.k
     }
 
-    /// The column the next [`Window::push`] makes live. It is not live now, so it may be written, unless the circle is
-    /// full.
+    /// Returns the column that the next [`Window::push`] makes live. It is not live now, so it may be written, unless
+    /// the circle is full.
     #[must_use]
     pub fn next_column(&self) -> usize {
         (self.oldest + self.len) % self.columns
@@ -150,7 +150,7 @@ impl Window {
         column
     }
 
-    /// Takes the oldest column out of the window; its bits stay until the column is used again.
+    /// Removes the oldest column from the window; its bits stay until the column is used again.
     pub fn pop_oldest(&mut self) -> Option<usize> {
         let column = self.oldest()?;
         self.oldest = (column + 1) % self.columns;
@@ -166,7 +166,7 @@ impl Window {
         self.live
     }
 
-    /// The live columns of `mask` from the newest to the oldest.
+    /// Iterates over the live columns of `mask` from the newest to the oldest.
     #[inline]
     #[must_use]
     pub fn newest_first(&self, mask: Columns) -> NewestFirst {
@@ -216,7 +216,7 @@ mod tests {
     /// Widths a circle is widened to.
     const WIDTHS: [usize; 5] = [8, 24, 64, 192, 256];
 
-    /// Widens the circle of a matrix, and moves what the columns have.
+    /// Widens the circle of a matrix, and moves the contents of the columns.
     fn widen(window: &mut Window, content: &mut Vec<Option<u32>>) {
         let wider = WIDTHS.into_iter().find(|width| *width > window.columns()).unwrap();
         content.rotate_left(window.first_column());
@@ -231,7 +231,7 @@ mod tests {
             filter: Columns,
         ) {
             let mut window = Window::new(k, WIDTHS[0]).unwrap();
-            // What each column has, and the queue's.
+            // The contents of each column, and of the queue.
             let (mut content, mut queue) = (vec![None; WIDTHS[0]], VecDeque::new());
             let mut pushes = 0;
             for (push, times) in acts {

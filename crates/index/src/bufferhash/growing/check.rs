@@ -1,4 +1,4 @@
-//! Proves a growing table offline: its configuration, and that its generations fit it. Their pages are proven with
+//! Checks a growing table offline: its configuration, and that its generations fit it. Their pages are checked with
 //! each generation's own catalog entry.
 
 use nandex_store::bytes::Reader;
@@ -9,7 +9,7 @@ use super::{Config, GENERATION_KIND, generation_number};
 use crate::bufferhash;
 use crate::write::check::note;
 
-/// Checks one growing table and notes in the checker what is wrong with it.
+/// Checks one growing table and notes flaws in the checker.
 pub(super) fn check(checker: &mut Checker, contents: &Contents, entry: &CatalogEntry) {
     let place = contents.superblock.checkpoint.start;
     let subject = Subject { structure: Some(&entry.name), what: "configuration" };

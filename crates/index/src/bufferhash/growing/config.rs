@@ -1,4 +1,4 @@
-//! What a growing table is created with, and the configuration of each of its generations.
+//! The configuration of a growing table, and that of each of its generations.
 
 use super::KIND;
 use super::generations::GENERATIONS_MAX;
@@ -9,11 +9,11 @@ use crate::bufferhash::{self, Placement, Policy};
 use crate::schema::{Range, parameters};
 use crate::{Error, OpenOptions, Result};
 
-/// Super tables of the newest generation for which a new log is long enough.
+/// The number of super tables of the newest generation for which a new log is long enough.
 const LOG_SUPER_TABLES: u32 = 32;
 
 parameters! {
-    /// What a growing table is created with.
+    /// The configuration of a growing table.
     #[derive(Clone, PartialEq, Debug)]
     pub struct Config: KIND, version 2, tiny [];
 
@@ -23,15 +23,17 @@ parameters! {
     /// RAM that all generations may take together, in bytes; `None` for no limit.
     ram_bytes_max: Option<u64> = None;
 
-    /// The first generation, which refuses when it is full. Later ones have more super tables, or larger buffers.
+    /// The first generation, which rejects updates when it is full. Later ones have more super tables, or larger
+    /// buffers.
     first: bufferhash::Config = tiny_generation();
 
     /// Pages of the buffers of a generation for many entries. One for fewer has a quarter of them, a sixteenth and so
-    /// on, but not fewer than the first has. 0 for those of the first in all, as in tables of version 1.
+    /// on, but at least as many as the first has. 0 for those of the first in all generations, as in tables of version
+    /// 1.
     buffer_pages_max: u32 = 0, in Range::Within(0, 65_535), since 2;
 }
 
-/// A super table of 2-page buffers, of which five fill a generation.
+/// Returns a super table of 2-page buffers, five of which fill a generation.
 fn tiny_generation() -> bufferhash::Config {
     let tiny = bufferhash::Config::tiny();
     let first = bufferhash::Config { incarnations_max: 4, policy: Policy::Reject, ..tiny };
@@ -39,7 +41,7 @@ fn tiny_generation() -> bufferhash::Config {
 }
 
 impl Config {
-    /// Refuses what cannot work.
+    /// Fails for a configuration that cannot work.
     ///
     /// # Errors
     /// [`Error::Config`], naming the field.
@@ -60,7 +62,7 @@ impl Config {
         Ok(())
     }
 
-    /// Its generations until they hold that many entries, with a log that is long enough.
+    /// Returns its generations until they hold `entries` entries, with a log that is long enough.
     pub(crate) fn generations(&self, entries: u64) -> Vec<bufferhash::Config> {
         let mut generations = vec![self.first.clone()];
         let mut capacity = self.first.entries_capacity();
@@ -74,7 +76,7 @@ impl Config {
         generations
     }
 
-    /// Entries that it surely holds within its RAM, with a log that is long enough.
+    /// Returns the number of entries that it is guaranteed to hold within its RAM, with a log that is long enough.
     pub(super) fn entries_capacity(&self) -> u64 {
         let all = match self.ram_bytes_max {
             Some(most) => self.generations_within(most),
@@ -83,7 +85,7 @@ impl Config {
         all.iter().map(bufferhash::Config::entries_capacity).sum()
     }
 
-    /// Its generations, until the next one does not fit the RAM.
+    /// Returns its generations, until the next one does not fit the RAM.
     fn generations_within(&self, ram_bytes_max: u64) -> Vec<bufferhash::Config> {
         let mut generations = Vec::new();
         let mut next = self.first.clone();
@@ -96,7 +98,7 @@ impl Config {
         generations
     }
 
-    /// The length of a log that seldom makes generations of 32 super tables flush early, in bytes.
+    /// Returns the length in bytes of a log that seldom forces generations of 32 super tables to flush early.
     #[must_use]
     pub fn log_bytes_best(&self) -> u64 {
         let super_tables = self.first.super_tables.max(LOG_SUPER_TABLES);
@@ -105,7 +107,8 @@ impl Config {
     }
 }
 
-/// What is left for the parts of a table whose cache is the table's own.
+/// Removes the cache's bytes from the configuration and the options of a table's parts, since the cache belongs to the
+/// whole table.
 pub(super) fn without_cache(config: Config, options: OpenOptions) -> (Config, OpenOptions) {
     let left = |most: u64| most.saturating_sub(options.cache_bytes);
     let config = Config { ram_bytes_max: config.ram_bytes_max.map(left), ..config };
@@ -183,7 +186,7 @@ mod tests {
         assert_eq!(with(least - 1).entries_capacity(), 0);
         assert_eq!(with(least).entries_capacity(), Config::tiny().first.entries_capacity());
         assert!(Config::tiny().entries_capacity() > 1000 * with(least).entries_capacity());
-        // Nearly all of it is used, whatever it is.
+        // Nearly all of it is used, whatever the size.
         let one = Config::tiny().first;
         for ram_bytes in (least..80 * one.ram_bytes()).step_by(one.ram_bytes() as usize * 3 / 2) {
             let generations = with(ram_bytes).generations_within(ram_bytes);

@@ -1,4 +1,4 @@
-//! The generations of a growing table, oldest first, and how one more comes.
+//! The generations of a growing table, oldest first, and how the next one is added.
 
 use std::cell::Cell;
 use std::sync::atomic::AtomicUsize;
@@ -25,13 +25,13 @@ use crate::ram::SpareRam;
 use crate::write;
 use crate::{Error, OpenOptions, Result};
 
-/// Generations of a table, at most, and those that were dropped since it was opened; each holds as much as all before
-/// it, unless the log is too short.
+/// The most generations of a table, including those that were dropped since it was opened; each holds as much as all
+/// before it, unless the log is too short.
 pub(super) const GENERATIONS_MAX: usize = 256;
 
-/// A generation takes over from all before it where less than this share of their entries are keys.
+/// A generation takes over from all before it if less than this share of their entries are keys.
 const KEYS_SHARE: f64 = 0.8;
-/// And where less than this share of the entries that came last are new keys.
+/// The second condition: less than this share of the latest entries are new keys.
 const NEW_SHARE: f64 = 0.5;
 
 /// The generations of a table.
@@ -42,34 +42,35 @@ pub struct Generations {
     config: Config,
     options: OpenOptions,
     cache: OnceLock<TableCache>,
-    /// Those that are in use, from `first` on, and before it those that were dropped. Only added to, so that lookups
+    /// The generations in use, from `first` on, preceded by those that were dropped. The list only grows, so lookups
     /// need no lock.
     cores: Box<[OnceLock<Arc<Core>>]>,
     first: AtomicUsize,
     len: AtomicUsize,
-    /// The number in the catalog of the first of all.
+    /// The catalog number of the first generation of all.
     number: usize,
-    /// Read by updates, written when a generation is added: then all updates of the one before have ended.
+    /// Read-locked by updates; write-locked when a generation is added, so that all updates of the one before have
+    /// ended.
     updates: RwLock<()>,
     tables: Mutex<Tables>,
-    /// What generations that were dropped have counted.
+    /// The counts of generations that were dropped.
     gone: Mutex<TableStats>,
     requests: Requests,
     spare: Arc<SpareRam>,
 }
 
-/// What owns the generations.
+/// The generations that the owner manages.
 #[derive(Debug, Default)]
 pub(super) struct Tables {
     used: Vec<BufferHash>,
-    /// The next one, made before it is needed.
+    /// The next one, created before it is needed.
     next: Option<BufferHash>,
-    /// Columns that the newest may have, if it is cleaned, while older ones have their filters.
+    /// The number of columns that the newest may have, if it is cleaned, while older ones have their filters.
     columns: u64,
 }
 
 impl Tables {
-    /// RAM that the generations in use take when they are full, in bytes.
+    /// Returns the RAM that the generations in use take when they are full, in bytes.
     fn taken_bytes(&self) -> u64 {
         let Some((newest, older)) = self.used.split_last() else { return FIXED_RAM_BYTES };
         let newest = newest.config();
@@ -80,13 +81,13 @@ impl Tables {
         ram_bytes_of_older(older.iter().map(BufferHash::config)) + newest_bytes
     }
 
-    /// The configurations of those that are in use.
+    /// Returns the configurations of the generations in use.
     fn configs(&self) -> Vec<&bufferhash::Config> {
         self.used.iter().map(BufferHash::config).collect()
     }
 }
 
-/// The name of a generation among the table's parts, from 1 on.
+/// Returns the name of a generation among the table's parts, from 1 on.
 fn part(number: usize) -> String {
     format!("g{number}")
 }
@@ -103,7 +104,7 @@ pub(super) fn generation_number(name: &str, found: &str) -> Option<usize> {
 }
 
 impl Generations {
-    /// Opens the generations that exist, and makes the first one if there is none.
+    /// Opens the existing generations, and creates the first one if there is none.
     pub(super) fn open(
         volume: &Volume,
         name: &str,
@@ -147,30 +148,30 @@ impl Generations {
         Ok(generations)
     }
 
-    /// How many there have been since it was opened.
+    /// The number of generations since it was opened.
     #[inline]
     pub(super) fn len(&self) -> usize {
         self.len.load(Acquire)
     }
 
-    /// The oldest one that was not dropped.
+    /// The number of the oldest one that was not dropped.
     #[inline]
     pub(super) fn first(&self) -> usize {
         self.first.load(Acquire)
     }
 
-    /// The number in the catalog of the next one.
+    /// The catalog number of the next one.
     fn next_number(&self) -> usize {
         self.number + self.len()
     }
 
-    /// One of them, from 0 on.
+    /// Returns one of them, counted from 0.
     #[inline]
     pub(super) fn core(&self, number: usize) -> &Core {
         self.cores[number].get().expect("a generation in use")
     }
 
-    /// Those that are in use, oldest first.
+    /// Returns those in use, oldest first.
     pub(super) fn cores(&self) -> impl Iterator<Item = &Core> {
         (self.first()..self.len()).map(|number| self.core(number))
     }
@@ -212,12 +213,12 @@ impl Generations {
         tables.columns = columns;
     }
 
-    /// RAM that all may take together, in bytes.
+    /// The RAM that all may take together, in bytes.
     fn limit(&self) -> Option<u64> {
         self.spare.limit(self.config.ram_bytes_max)
     }
 
-    /// Makes the next one. Where it finds no RAM or flash, entries are as before, and growth has stopped.
+    /// Creates the next one. If there is no RAM or flash for it, entries stay as before, and growth has stopped.
     fn create(&self, tables: &Tables) -> Result<BufferHash> {
         self.create_or_open_next(tables).map_err(|error| match tables.used.is_empty() {
             true => error,
@@ -251,8 +252,8 @@ impl Generations {
         bufferhash::recover::open(&self.volume, &entry, self.options.clone())
     }
 
-    /// What the next generation is made with: to take over from all before it where much of these is superseded, if it
-    /// has the RAM for that; else as many super tables as they have.
+    /// Returns the configuration of the next generation: it takes over from all before it if much of these is
+    /// superseded and there is RAM for that; otherwise it has as many super tables as they have.
     fn next_config(&self, tables: &Tables) -> bufferhash::Config {
         if tables.used.is_empty() {
             let first = self.options.entries.and_then(|entries| self.config.first_for(entries));
@@ -267,7 +268,7 @@ impl Generations {
         self.config.next(before, self.volume.log_bytes_max(), left)
     }
 
-    /// Within that much RAM for all, in bytes.
+    /// Returns one that takes over within `ram_bytes` for all.
     fn taking_over(&self, tables: &Tables, ram_bytes: u64) -> Option<bufferhash::Config> {
         let cores = || tables.used.iter().map(|it| &it.core);
         let held: u64 = cores().map(|it| it.versions_held()).sum();
@@ -275,7 +276,7 @@ impl Generations {
         let (new, came) = cores().next_back().map_or((0, 0), |newest| newest.came_last());
         let is_superseded = (keys as f64) < KEYS_SHARE * held as f64;
         let are_updates = came > 0 && (new as f64) < NEW_SHARE * came as f64;
-        // One with a damaged page could not be taken over either the next time.
+        // One with a damaged page could not be taken over the next time either.
         let is_damaged = cores().any(|it| it.is_damaged());
         if is_damaged || !is_superseded && !are_updates {
             return None;
@@ -310,12 +311,12 @@ impl Generations {
         Err(self.stopped(reason))
     }
 
-    /// Says what is left of its RAM, with a generation that is being made counted.
+    /// Notes how much of its RAM is spare, counting a generation that is being created.
     fn leave_spare(&self, tables: &Tables, making: Option<&bufferhash::Config>) -> Result<()> {
         let next = tables.next.as_ref().map(BufferHash::config).or(making);
         let taken = tables.taken_bytes();
         let taken = match next {
-            // It takes what those before it give back.
+            // It takes the RAM that those before it release.
             Some(next) if next.cleans() => {
                 let both = taken + ram_bytes_of_newest(next);
                 self.limit().map_or(both, |most| both.min(most).max(taken))
@@ -349,8 +350,8 @@ impl Generations {
         Ok(table)
     }
 
-    /// While this is kept, none is added or dropped, and no super table becomes whole. Waits for at most one that is
-    /// being taken over by the background.
+    /// Locks the generations: while the result is kept, none is added or dropped, and no super table becomes whole.
+    /// Waits for at most one that the background is taking over.
     pub(super) fn keep(&self) -> (MutexGuard<'_, Tables>, Vec<MutexGuard<'_, ()>>) {
         let _paused = self.requests.pause();
         let tables = self.tables();
@@ -358,18 +359,18 @@ impl Generations {
         (tables, older.collect())
     }
 
-    /// What owns them. While it is held, none is added or dropped, and super tables become whole by cleaning only.
+    /// Locks the owned generations. Meanwhile none is added or dropped, and super tables become whole only by cleaning.
     pub(super) fn tables(&self) -> MutexGuard<'_, Tables> {
         self.tables.lock().expect("no holder of the generations' lock panics")
     }
 
-    /// Figures of those that were dropped.
+    /// Locks the statistics of those that were dropped.
     fn gone(&self) -> MutexGuard<'_, TableStats> {
         self.gone.lock().expect("no holder of these figures' lock panics")
     }
 
-    /// Has the newest generation, if it is cleaned, take over what older ones have, until `stops` says so, and drops
-    /// these. Returns whether it has dropped any.
+    /// Makes the newest generation, if it is cleaned, take over the entries of older ones, until `stops` returns true,
+    /// and drops these. Returns whether it has dropped any.
     fn settle(&self, tables: &mut Tables, stops: &dyn Fn() -> bool) -> Result<bool> {
         let newest = self.core(self.len() - 1);
         if tables.used.len() < 2 || !newest.layout.config.cleans() {
@@ -382,14 +383,14 @@ impl Generations {
         let older = || tables.used.iter().rev().skip(1);
         older().for_each(|it| it.core.leave_buffers());
         {
-            // Whoever adds up all figures finds those of older ones in one place.
+            // A thread that adds up all statistics finds those of older ones in exactly one place.
             let mut gone = self.gone();
             for older in older() {
                 let none =
                     TableStats { entries: 0, ram_bytes: 0, flash_bytes: 0, ..older.core.stats() };
                 gone.add_part(&none, 0);
             }
-            // From here on, lookups end with the newest; those that have begun find out.
+            // From here on, lookups end with the newest; those that have already begun detect it.
             self.first.store(self.len() - 1, Release);
         }
         let last = tables.used.len() - 1;
@@ -417,7 +418,7 @@ impl Parts for Generations {
         Newest { core: self.core(self.len() - 1), _updates: updates }
     }
 
-    /// Ends the use of older generations, or makes the next one.
+    /// Drops older generations, or creates the next one.
     fn prepare(&self) {
         let mut tables = self.tables();
         if self.core(self.len() - 1).layout.config.cleans() {
@@ -459,7 +460,7 @@ impl Parts for Generations {
         let first = self.first();
         let mut tables = self.tables();
         let newest = self.core(self.len() - 1);
-        // It has space again once it has taken over what older ones had.
+        // It has space again once it has taken over the entries of older ones.
         if newest.id != full || self.first() != first || self.settle(&mut tables, &stops)? {
             return Ok(());
         }
@@ -476,7 +477,7 @@ impl Parts for Generations {
         Ok(())
     }
 
-    /// An older generation that may hold the key is hidden by a tombstone.
+    /// A tombstone shadows a key that an older generation may have.
     fn remove(&self, newest: &Core, key: &[u8]) -> Result<()> {
         newest.check_key_width(key)?;
         let is_older = newest.may_be_in_older(newest.hasher.hash(key), key)?;
@@ -494,7 +495,7 @@ impl Parts for Generations {
             (gone.clone(), self.first())
         };
         let mut sum = TableStats { ram_bytes: shared_ram_bytes, ..gone };
-        // Newest first: what has been taken over is counted there.
+        // Newest first: entries that were taken over are counted there.
         let (mut keys, mut left) = (0.0, 1.0);
         for number in (first..self.len()).rev() {
             let core = self.core(number);

@@ -1,4 +1,4 @@
-//! Growing tables that are lived in: updates, removals and new keys without end.
+//! Growing tables with a long history: endless updates, removals and new keys.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -27,7 +27,7 @@ fn setups() -> [(Config, usize); 3] {
     [(config(), 0), (config(), 2), (sizes(), 0)]
 }
 
-/// Later generations have larger buffers.
+/// Returns a configuration whose later generations have larger buffers.
 fn sizes() -> Config {
     Config { buffer_pages_max: 8, ..config() }
 }
@@ -149,8 +149,8 @@ fn a_table_whose_keys_are_all_removed_has_none_and_takes_others() {
     }
 }
 
-/// A table of which the newest generation was made to take over from others, and has not begun: every second key of its
-/// rounds of updates is removed at last, or all of them.
+/// Returns a table whose newest generation was created to take over from others, and has not begun: in the end every
+/// second key of its rounds of updates is removed, or all of them.
 fn before_taking_over(config: Config, removes_all: bool) -> (MemoryDevice, Growing) {
     let (device, table) = create(config, 1);
     // Nothing is taken over in the background.
@@ -172,7 +172,7 @@ fn before_taking_over(config: Config, removes_all: bool) -> (MemoryDevice, Growi
         round += 1;
     }
     table.flush().unwrap();
-    // Its buffers become incarnations: removals in a buffer would hide what older generations have.
+    // Its buffers become incarnations: removals in a buffer would shadow the entries of older generations.
     let newest = table.owner.parts.newest().core;
     newest.retire();
     newest.work.wait_quiet();
@@ -206,7 +206,7 @@ fn a_crash_while_some_super_tables_have_taken_over_brings_nothing_back_and_loses
         let (device, table) = before_taking_over(config, removes_all);
         let newest = table.owner.parts.newest().core;
         let count = newest.partitions.len();
-        // No keys are left for more than one if all are removed.
+        // If all keys are removed, none is left for more than one.
         assert!(count > usize::from(!removes_all), "{count} super tables");
         assert!(table.generations() > 2);
         for done in 0..=count {
@@ -215,7 +215,7 @@ fn a_crash_while_some_super_tables_have_taken_over_brings_nothing_back_and_loses
             let stops = || left.replace(left.get().saturating_sub(1)) == 0;
             newest.take_over_all(&stops).unwrap();
             agrees_with(&table, &expected, &story);
-            // What is whole is cleaned again while older generations are there.
+            // Whole super tables are cleaned again while older generations exist.
             let mut lent = newest.scratches.lend();
             let new =
                 || <bufferhash::Incarnations as crate::write::Layout>::new_scratch(newest).unwrap();
@@ -240,7 +240,7 @@ fn a_crash_while_some_super_tables_have_taken_over_brings_nothing_back_and_loses
     }
 }
 
-/// What older generations give back, and no more, is what flushes may take for their filters.
+/// Flushes may take for their filters exactly the RAM that older generations release.
 #[test]
 fn flushes_wait_for_the_ram_of_what_is_taken_over() {
     for config in [config(), sizes()] {
@@ -254,7 +254,7 @@ fn flushes_wait_for_the_ram_of_what_is_taken_over() {
             let alone = super::ram::columns_alone(&newest.layout.config);
             let held = older.filter_bytes();
             assert!(held > 0);
-            // None but those there are: a flush that needs more needs a super table that has taken over.
+            // Only the existing ones: a flush that needs more needs a super table that has taken over.
             let opened = columns.now().0;
             columns.limit(0, alone);
             for round in 0..4 {
@@ -319,12 +319,12 @@ fn a_damaged_page_of_an_older_generation_leaves_it_and_the_table_goes_on() {
     assert!(crate::damage::page_of(&error).is_some(), "{error} of {id:?}");
     damaged.owner.parts.prepare();
     assert_eq!(damaged.generations(), before);
-    // Told once, it does not stop the table.
+    // The error is reported once, and does not stop the table.
     (0..5).for_each(|round| (0..KEYS).for_each(|number| put(&damaged, number, round)));
     (0..KEYS).for_each(|number| assert_eq!(value(&damaged, number), Some(4), "key {number}"));
 }
 
-/// As tables of earlier versions are.
+/// The same for tables of earlier versions.
 #[test]
 fn a_table_whose_first_generation_does_not_count_keys_is_updated_for_ever() {
     let config = config();
@@ -359,7 +359,7 @@ fn a_table_of_the_advised_shape_that_has_grown_is_updated_for_ever() {
     (0..entries).for_each(|number| assert_eq!(value(&table, number), Some(11), "key {number}"));
 }
 
-/// Cleaning in the background, which rewrites what has just taken over, runs during updates.
+/// Cleaning in the background, which rewrites super tables that have just taken over, runs during updates.
 #[test]
 fn what_threads_remove_while_a_small_table_takes_over_stays_removed() {
     let config = bufferhash_of_few();
@@ -387,7 +387,7 @@ fn what_threads_remove_while_a_small_table_takes_over_stays_removed() {
     }
 }
 
-/// An iteration, and a lookup, goes from one generation to the next while the newest takes over from them.
+/// An iteration, and a lookup, continue from one generation to the next while the newest takes over from them.
 #[test]
 fn lookups_and_iterations_while_super_tables_take_over_find_all_keys_and_no_older_version() {
     for config in [config(), sizes()].iter().cycle().take(20) {
@@ -432,7 +432,7 @@ fn bufferhash_of_few() -> Config {
     Config::advised(&asked).unwrap()
 }
 
-/// With filters that are loaded, and after an opening without threads, whose first flushes find them not loaded.
+/// With loaded filters, and after an opening without threads, whose first flushes find them not loaded.
 #[test]
 fn a_table_that_is_opened_and_emptied_counts_what_is_left() {
     for (config, threads) in setups() {
@@ -452,7 +452,7 @@ fn a_table_that_is_opened_and_emptied_counts_what_is_left() {
     }
 }
 
-/// Of a volume that is only read, nothing goes to flash: what a long log has stays in RAM, however many buffers it is.
+/// In a read-only volume nothing is flushed: the contents of a long log stay in RAM, however many buffers they fill.
 #[test]
 fn a_log_of_many_buffers_is_read_without_writing_any() {
     let device = MemoryDevice::new();

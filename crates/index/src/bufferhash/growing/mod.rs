@@ -1,11 +1,11 @@
-//! A BufferHash that grows: generations of rising size, each a BufferHash that is filled and then only read.
+//! A growing BufferHash: generations of increasing size, each a BufferHash that is filled and then only read.
 //!
-//! Inserts go to the newest generation. When one of its super tables is full, the next generation follows, with
-//! as many super tables as all before it together. So the table doubles each time, and nothing is evicted. Where
-//! updates have filled it, the next generation takes over what lives instead ([`older`](super::older)), and those
-//! before it are dropped. No entry is written again but for that. A lookup asks the buffers and filters of all
-//! generations, newest first: they are in RAM. An update or a removal of an older entry goes to the newest generation
-//! and hides it.
+//! Inserts go to the newest generation. When one of its super tables is full, the next generation follows, with as many
+//! super tables as all before it together. So the table doubles each time, and nothing is evicted. If updates have
+//! filled it, the next generation takes over the live entries instead ([`older`](super::older)), and those before it
+//! are dropped. Entries are rewritten only for that. A lookup searches the buffers and filters of all generations,
+//! newest first: they are in RAM. An update or a removal of an older entry goes to the newest generation and shadows
+//! it.
 //!
 //! ```text
 //!   insert, remove ------------------------------+        the next one is made in the background
@@ -20,12 +20,12 @@
 //!
 //! Invariants
 //! 1. A key's newest version is in the newest generation that knows it, as a value or as a tombstone. Generations older
-//!    than one whose super table is whole do not count for its keys.
+//!    than one whose super table is whole are ignored for its keys.
 //! 2. Only the newest generation takes updates, and takes over from others. An update holds the lock of updates for
-//!    reading, and a generation is added while it is held for writing. So when the newer one takes its first
-//!    update, the older one has its last.
-//! 3. Each generation is crash-safe by itself, and all share the volume's log, in the order of the updates. So a
-//!    crash loses none, and no older version comes back.
+//!    reading, and a generation is added while it is held for writing. So the newer one takes its first update after
+//!    the older one has taken its last.
+//! 3. Each generation is crash-safe by itself, and all share the volume's log, in the order of the updates. So a crash
+//!    loses none, and no older version reappears.
 //! 4. All generations have filters with the same bits. Their buffers get larger from one to the next, up to a limit, or
 //!    smaller where one takes over from larger ones.
 //!
@@ -87,7 +87,7 @@ pub const GENERATION_KIND: &str = "generation";
 pub type Growing = crate::grow::Growing<Generations>;
 
 impl Growing {
-    /// How many generations it has now.
+    /// Returns the current number of generations.
     #[must_use]
     pub fn generations(&self) -> usize {
         self.owner.parts.cores().count()

@@ -1,4 +1,4 @@
-//! The size of a growing table's first generation, and what the table costs when it holds what is required.
+//! The size of a growing table's first generation, and the costs of the table with the required entries.
 
 use super::Config;
 use super::ram::ram_bytes_of_newest;
@@ -14,18 +14,18 @@ use crate::model::{
 };
 use crate::{Error, OpenOptions, Result};
 
-/// Entries of a super table, where buffers of these entries are not too large for it.
+/// Entries of a super table, unless buffers of these entries are too large for it.
 const ENTRIES_PER_SUPER_TABLE: u64 = 1 << 19;
 /// Incarnations of a super table: a word of columns, of which one is being written and one is kept for recovery.
 const INCARNATIONS: u32 = 62;
-/// Bits of a fingerprint: ten generations read less than .02 pages for a key that is not there.
+/// Bits of a fingerprint: ten generations read less than .02 pages for an absent key.
 const FINGERPRINT_BITS: u32 = 15;
-/// Super tables of the first generation, at most.
+/// The most super tables of the first generation.
 const FIRST_SUPER_TABLES_MAX: u64 = 1 << 16;
 
 impl Config {
-    /// The configuration whose first generation holds the required entries. Later ones are the same for every number of
-    /// entries: a table that begins small may become large.
+    /// Returns the configuration whose first generation holds the required entries. Later ones are the same for every
+    /// number of entries: a table that begins small may become large.
     ///
     /// # Errors
     /// A policy other than [`Policy::Grow`], RAM or flash too small for the first generation.
@@ -49,7 +49,7 @@ impl Config {
         let one = smallest(requirements, &largest);
         let incarnations_max = one.incarnations_max;
         let kept = ((one.entries_per_flush()? / CAPACITY_SLACK) as u64).max(1);
-        // A few more than the entries fill, since super tables do not fill alike, and one for recovery.
+        // A few more than the entries fill, since super tables do not fill evenly, and one for recovery.
         let few =
             requirements.entries.div_ceil(kept).saturating_add(2).max(INCARNATIONS_MIN.into());
         let few = u32::try_from(few).map_or(incarnations_max, |few| few.min(incarnations_max));
@@ -68,13 +68,13 @@ impl Config {
         }
     }
 
-    /// RAM of generations for `entries`, in bytes, with a buffer for each super table of each of them.
+    /// Returns the RAM of generations for `entries`, in bytes, with a buffer for each super table of each of them.
     pub(super) fn ram_bytes_with(&self, entries: u64) -> u64 {
         let generations = self.generations(entries);
         FIXED_RAM_BYTES + generations.iter().map(bufferhash::Config::ram_bytes).sum::<u64>()
     }
 
-    /// The device operations of its operations once generations for that many entries are full.
+    /// Returns the device operations of its operations once generations for `entries` are full.
     pub(super) fn costs(&self, entries: u64) -> Result<OperationCosts> {
         let of_one = self.first.operation_costs()?;
         let entry_bytes = (self.first.key_bytes + self.first.value_bytes) as u64;
@@ -90,8 +90,8 @@ impl Config {
         })
     }
 
-    /// The ring of a generation that has taken that many keys over, once updates have filled those before it. `None` if
-    /// its RAM is too little for one: then it grows.
+    /// Returns the ring of a generation that has taken `keys` keys over, once updates have filled those before it.
+    /// `None` if its RAM is too little for one: then the table grows.
     fn ring_taken_over(&self, keys: u64) -> Option<CleanedRing> {
         let left = self.ram_bytes_max.map_or(u64::MAX, |it| it.saturating_sub(FIXED_RAM_BYTES));
         let generation = self.taking_over(keys, |it| ram_bytes_of_newest(it) <= left)?;
@@ -99,8 +99,8 @@ impl Config {
     }
 }
 
-/// A super table with the smallest buffers that are enough for the required entries. Where segments are whole rounds of
-/// chunks over channels, all generations have the same ones, which are the largest.
+/// Returns a super table with the smallest buffers that are enough for the required entries. If segments are whole
+/// rounds of chunks over channels, all generations have the same buffers, which are the largest.
 fn smallest(requirements: &Requirements, largest: &bufferhash::Config) -> bufferhash::Config {
     if requirements.channels.count() > 1 {
         return largest.clone();
@@ -111,7 +111,7 @@ fn smallest(requirements: &Requirements, largest: &bufferhash::Config) -> buffer
     sizes.take_while(enough).last().unwrap_or_else(|| largest.clone())
 }
 
-/// The configuration and costs of a growing table when it holds the required entries; see [`Config::advised`].
+/// Returns the configuration and costs of a growing table with the required entries; see [`Config::advised`].
 ///
 /// # Errors
 /// As [`Config::advised`]; a limit that cannot be kept.

@@ -18,9 +18,9 @@ use crate::{Error, Result};
 pub(crate) struct GenerationProbe {
     generation: usize,
     probe: IncarnationProbe,
-    /// The oldest generation there was when the newest one was asked.
+    /// The oldest generation at the time when the newest one was searched.
     first: usize,
-    /// Whether the key's super table was whole when this generation was asked.
+    /// Whether the key's super table was whole when this generation was searched.
     was_whole: bool,
 }
 
@@ -28,15 +28,15 @@ pub(crate) struct GenerationProbe {
 type Step<P> = Result<LookupStep<P, KeyState<Value>>>;
 
 impl Owner<Generations> {
-    /// What RAM knows of a key: asks generations, the newest first, until one knows it.
+    /// Searches RAM for a key: searches generations, newest first, until one knows it.
     #[inline]
     fn known_in_ram(&self, place: &KeyPlace, key: &[u8]) -> Step<GenerationProbe> {
         let first = self.parts.first();
         self.known_from((first, self.parts.len() - 1), place, key)
     }
 
-    /// As [`known_in_ram`](Self::known_in_ram), from a generation on, with the one that was the oldest when the lookup
-    /// began.
+    /// Does the same as [`known_in_ram`](Self::known_in_ram), starting with the given generation; `first` was the
+    /// oldest when the lookup began.
     #[inline]
     fn known_from(
         &self,
@@ -61,7 +61,8 @@ impl Owner<Generations> {
         Ok(LookupStep::Answer(KeyState::Unknown))
     }
 
-    /// Which generation is asked after one that does not know a key, and which was the oldest when the lookup began.
+    /// Returns the generation to search after one that does not know a key; `first` was the oldest when the lookup
+    /// began.
     #[inline]
     fn next(
         &self,
@@ -70,17 +71,18 @@ impl Owner<Generations> {
         hash: KeyHash,
     ) -> Option<(usize, usize)> {
         if generation > first && !was_whole {
-            // If it has become whole meanwhile, a removal that it had may have gone, together with what that hid.
+            // If it has become whole meanwhile, a removal that it had may have been dropped, together with what that
+            // shadowed.
             let is_whole = self.parts.core(generation).is_whole(hash);
             return Some((first, if is_whole { generation } else { generation - 1 }));
         }
-        // What an older generation had may have been taken over since the newest was asked.
+        // Entries of an older generation may have been taken over since the newest was searched.
         let (now, newest) = (self.parts.first(), self.parts.len() - 1);
         let is_released = generation < newest && self.parts.core(newest).is_whole(hash);
         (now != first || is_released).then_some((now, newest))
     }
 
-    /// What is known after a page was looked at.
+    /// Returns the next step after a page was searched.
     fn known_after_page(&self, probe: &mut GenerationProbe) -> Step<()> {
         let GenerationProbe { generation, first, was_whole, .. } = *probe;
         let core = self.parts.core(generation);
@@ -113,7 +115,7 @@ impl KeyLookup for Owner<Generations> {
         Error::check_width("key", key, self.key_bytes)
     }
 
-    /// The place in the newest generation, and in all others whose filters have the same shape.
+    /// Returns the place in the newest generation, and in all others whose filters have the same shape.
     #[inline]
     fn locate(&self, key: &[u8]) -> KeyPlace {
         let core = self.parts.core(self.parts.len() - 1);

@@ -1,8 +1,8 @@
-//! How large the generations of a growing table are.
+//! The sizes of the generations of a growing table.
 //!
-//! Each has about as much space as all before it. One for few entries has one super table with small buffers, so that
-//! a small table takes little RAM and flash; one for more has larger buffers, up to those that flash writes best, and
-//! one for many has more super tables.
+//! Each has about as much space as all before it. One for few entries has one super table with small buffers, so that a
+//! small table takes little RAM and flash; one for more has larger buffers, up to those that flash writes best, and one
+//! for many has more super tables.
 //!
 //! ```text
 //!   entries            500   2 k     20 k                  100 k                          1 M
@@ -19,35 +19,35 @@ use crate::bufferhash::filter::{FilterKind, FilterShape};
 use crate::bufferhash::model::{BufferFill, INCARNATIONS_MIN, REWRITE_SPARE};
 use crate::model::page_slots;
 
-/// Where a generation takes over from others, live entries are at most this share of its flash: the first of these for
+/// The largest share of live entries in the flash of a generation that takes over from others: the first of these for
 /// which there is RAM. An update then writes 3, 5.5 or 8.8 entries, since a share of u makes that 1 + u / (2 (1 - u)).
 const LIVE_SHARES: [f64; 3] = [0.8, 0.9, 0.94];
 
-/// Columns of a super table, when it has the most incarnations, that are tried.
+/// The peak numbers of columns of a super table that are tried.
 const COLUMNS_TRIED: [u32; 8] = [64, 60, 56, 48, 44, 32, 24, 16];
 
-/// What a generation that takes over may take more than the one that takes the least, if its buffers are larger: a
-/// sixteenth.
+/// The additional share that a generation that takes over may take, compared with the one that takes the least, if its
+/// buffers are larger: a sixteenth.
 const MORE_FOR_LARGER: u64 = 16;
 
-/// Super tables of a generation that takes over, at least: flash for rewriting one of them is kept free.
+/// The least super tables of a generation that takes over: flash for rewriting one of them is kept free.
 const TAKING_OVER_MIN: u32 = 4;
 
 /// Columns of a super table in addition to its incarnations at the peak: one is being written, and some super tables
 /// have more than others.
 const COLUMNS_SPARE: u32 = 3;
 
-/// Super tables of a generation, at most.
+/// The most super tables of a generation.
 pub(super) const SUPER_TABLES_MAX: u32 = 1 << 16;
 
-/// How many times the pages of a size of buffers the next larger one has.
+/// The ratio of pages between one size of buffers and the next.
 const SIZE_STEP: u32 = 4;
 
-/// Pages of the smallest buffers.
+/// The pages of the smallest buffers.
 const PAGES_MIN: u32 = 2;
 
 impl Config {
-    /// A generation of one super table for each size of buffers, the smallest first.
+    /// Returns a generation of one super table for each size of buffers, smallest first.
     pub(super) fn sizes(&self) -> Vec<bufferhash::Config> {
         let least = self.first.buffer_pages;
         let sizes = buffer_sizes(self.buffer_pages_max).take_while(|pages| *pages > least);
@@ -60,14 +60,15 @@ impl Config {
         sizes.into_iter().map(whole).collect()
     }
 
-    /// A later generation of this many super tables, with the largest buffers.
+    /// Returns a later generation of this many super tables, with the largest buffers.
     pub(super) fn of_super_tables(&self, super_tables: u32) -> bufferhash::Config {
         let largest = self.sizes().pop().expect("the first generation's size at least");
         of_super_tables(&largest, super_tables)
     }
 
-    /// The next generation after these, for as many entries as they have together: of one super table, with the
-    /// smallest buffers that are enough, or of more. Smaller where `log_bytes` of log or `ram_bytes` of RAM are less.
+    /// Returns the next generation after these, for as many entries as they have together: of one super table, with the
+    /// smallest buffers that are enough, or of more. It is smaller if `log_bytes` of log or `ram_bytes` of RAM are too
+    /// little.
     pub(super) fn next<'g>(
         &self,
         before: impl Iterator<Item = &'g bufferhash::Config>,
@@ -107,9 +108,9 @@ impl Config {
         sizes.swap_remove(found)
     }
 
-    /// A generation that has space for what all before it have, `keys` keys, and for a sixteenth more, that `works`: of
-    /// those with the most space for what was superseded the one that takes the least RAM, or hardly more with larger
-    /// buffers. `None` if none works.
+    /// Returns a generation that has space for the entries of all before it, `keys` keys, and for a sixteenth more, and
+    /// that `works`. Among those with the most space for superseded entries it is the one that takes the least RAM, or
+    /// slightly more with larger buffers. `None` if none works.
     pub(super) fn taking_over(
         &self,
         keys: u64,
@@ -128,7 +129,8 @@ impl Config {
         })
     }
 
-    /// Generations for `entries_max` keys, which are that share of their flash, of different super tables and buffers.
+    /// Returns generations for `entries_max` keys, which are the given share of their flash, with different super
+    /// tables and buffers.
     fn all_taking_over(&self, entries_max: u64, share: f64) -> Vec<bufferhash::Config> {
         let least =
             if self.buffer_pages_max > self.first.buffer_pages { TAKING_OVER_MIN } else { 1 };
@@ -151,7 +153,7 @@ impl Config {
         all
     }
 
-    /// A super table with the smallest buffers that bring that many entries to flash, or the largest there are.
+    /// Returns a super table with the smallest buffers that flush `entries` entries, or the largest there are.
     fn with_entries(&self, entries: f64) -> Option<bufferhash::Config> {
         let (least, most) = (self.first.buffer_pages, self.buffer_pages_max);
         let per_page = self.first.entries_per_flush().ok()? / f64::from(least);
@@ -166,7 +168,7 @@ impl Config {
         }
     }
 
-    /// A first generation for that many entries: with the smallest buffers, of the fewest super tables, with as few
+    /// Returns a first generation for `entries` entries: with the smallest buffers, the fewest super tables, and as few
     /// incarnations as they need.
     pub(super) fn first_for(&self, entries: u64) -> Option<bufferhash::Config> {
         // Entries in the order of another table's pages fill some pages of a small buffer, and not the others.
@@ -188,7 +190,7 @@ impl Config {
         incarnations.find(holds)
     }
 
-    /// Returns whether a generation has the buffers and filters of one of this table.
+    /// Returns whether a generation has the buffers and filters of this table's generations.
     pub(super) fn fits(&self, generation: &bufferhash::Config) -> bool {
         let (first, it) = (&self.first, generation);
         let pages = first.buffer_pages..=self.buffer_pages_max.max(first.buffer_pages);
@@ -200,13 +202,13 @@ impl Config {
     }
 }
 
-/// The pages of buffers of all sizes, the largest first.
+/// Returns the pages of buffers of all sizes, largest first.
 pub(super) fn buffer_sizes(largest: u32) -> impl Iterator<Item = u32> {
     let smaller = |pages: &u32| Some(pages.div_ceil(SIZE_STEP)).filter(|it| *it >= PAGES_MIN);
     std::iter::successors(Some(largest), smaller)
 }
 
-/// A generation with other buffers, and filters for what these hold; `None` where there are none.
+/// Returns a generation with other buffers, and filters for their entries; `None` if there are none.
 pub(super) fn with_buffers(of: &bufferhash::Config, pages: u32) -> Option<bufferhash::Config> {
     if of.filter.kind() != FilterKind::Fuse {
         return None;
@@ -218,8 +220,8 @@ pub(super) fn with_buffers(of: &bufferhash::Config, pages: u32) -> Option<buffer
     Some(bufferhash::Config { buffer_pages: pages, filter, ..of.clone() })
 }
 
-/// A generation of this many super tables, which keeps every version of a key. Each super table has segments of its own
-/// number of incarnations, so that none lacks space because of another.
+/// Returns a generation of this many super tables, which keeps every version of a key. Each super table has segments
+/// for its own number of incarnations, so that none lacks space because of another.
 pub(crate) fn of_super_tables(first: &bufferhash::Config, super_tables: u32) -> bufferhash::Config {
     let spare_buffers = (super_tables / 16).max(2);
     let reserve_segments = u64::from(super_tables).max(4);
@@ -236,10 +238,10 @@ pub(crate) fn of_super_tables(first: &bufferhash::Config, super_tables: u32) -> 
     }
 }
 
-/// A generation that is cleaned, whose keys are that share of its flash. `None` for widths out of range.
+/// Returns a generation that is cleaned, whose keys are the given share of its flash. `None` for widths out of range.
 fn cleaned(plain: &bufferhash::Config, entries_max: u64, share: f64) -> Option<bufferhash::Config> {
     let segments = entries_max as f64 / share / plain.entries_per_flush().ok()?;
-    // Super tables do not fill alike, but take segments from one ring, and have columns for the peak.
+    // Super tables do not fill evenly, but take segments from one ring, and have columns for the peak.
     let incarnations =
         (segments / f64::from(plain.super_tables)).ceil().max(f64::from(INCARNATIONS_MIN));
     let peak = (incarnations * (2.0 - share)).ceil() as u32;
@@ -256,8 +258,8 @@ fn cleaned(plain: &bufferhash::Config, entries_max: u64, share: f64) -> Option<b
     })
 }
 
-/// Incarnations of a super table of a generation that is cleaned, once it was rewritten and just before that, on
-/// average.
+/// Returns the average incarnations of a super table of a generation that is cleaned, after it was rewritten and just
+/// before the next time.
 pub(super) fn live_incarnations(generation: &bufferhash::Config) -> (u32, u32) {
     let (live, mean) =
         (generation.live_incarnations().ceil() as u32, generation.incarnations() as u32);

@@ -19,7 +19,7 @@ use crate::scan::Scan;
 use crate::write::snapshot_pages;
 use crate::{OpenOptions, Result};
 
-/// A generation's row.
+/// The row of a generation.
 pub(crate) const GENERATION_ROW: Row = Row {
     kind: GENERATION_KIND,
     name: "generation",
@@ -99,12 +99,12 @@ impl GrowingStructure for Generations {
 impl Configuration for Config {
     crate::schema::configuration!(KIND);
 
-    /// That of generations of 32 super tables at least: the log keeps its length while the table grows.
+    /// The log suits generations of at least 32 super tables, since it keeps its length while the table grows.
     fn log_bytes_best(&self) -> u64 {
         self.log_bytes_best()
     }
 
-    /// Once it has grown to 64 M entries, or as far as its RAM goes.
+    /// The costs once it has grown to 64 M entries, or as far as its RAM allows.
     fn operation_costs(&self) -> Result<OperationCosts> {
         self.costs(self.entries_capacity().min(ENTRIES_GROWN))
     }

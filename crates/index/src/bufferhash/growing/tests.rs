@@ -1,4 +1,4 @@
-//! What a growing table alone can be asked; the harnesses that walk over the registry ask the rest.
+//! Tests that are specific to a growing table; the harnesses over the registry cover the rest.
 
 use std::sync::Arc;
 
@@ -94,7 +94,7 @@ fn while_a_table_fits_its_cache_hardly_any_hit_reads_a_page() {
         }
         table.stats()
     };
-    // What a generation writes after it is full, an eighth of these tiny ones, comes into the cache by lookups.
+    // Entries that a generation writes after it is full, an eighth of these tiny ones, enter the cache by lookups.
     let first = get_all();
     assert!(first.hit_reads < 2_500 && first.cache_hits > 6_500, "{first:?}");
     let second = get_all();
@@ -187,7 +187,7 @@ fn a_growing_table_takes_little_ram_for_each_entry_at_every_size() {
             held += 10_000;
         }
         table.owner.parts.cores().for_each(|core| core.work.wait_quiet());
-        // How many blocks the log has in RAM is a matter of time.
+        // The number of blocks that the log has in RAM depends on timing.
         let log_ram_bytes = volume.log().stats().ram_bytes;
         let each = (table.stats().ram_bytes - log_ram_bytes) as f64 / entries as f64;
         assert!(each <= most, "{entries} entries: {each} bytes for each, {most} at most");

@@ -1,4 +1,4 @@
-//! What a merge of tables reads of a growing table: generation by generation, the newest first.
+//! The versions that a merge of tables reads of a growing table: generation by generation, newest first.
 
 use nandex_store::entries::EntryLayout;
 use nandex_store::hash::KeyHasher;
@@ -32,7 +32,7 @@ impl VersionSource for Owner<Generations> {
         self.parts.cores().map(VersionSource::page_parts).max().unwrap_or(1)
     }
 
-    /// Taking over from older generations.
+    /// Pauses taking over from older generations.
     fn pause(&self) -> Option<Box<dyn Pause + '_>> {
         Some(Box::new(self.parts.requests().pause()))
     }
@@ -43,7 +43,7 @@ impl VersionSource for Owner<Generations> {
         part: (usize, usize),
         visit: &mut Visit<'_>,
     ) -> Result<()> {
-        // None takes over from others meanwhile.
+        // No generation takes over from others meanwhile.
         let _held = self.parts.keep();
         let mut newer: Vec<Whole<'_>> = Vec::new();
         for number in (self.parts.first()..self.parts.len()).rev() {
@@ -59,7 +59,8 @@ impl VersionSource for Owner<Generations> {
     }
 }
 
-/// Which super tables of a generation are whole, while the generations are kept: so none is asked for each version.
+/// The super tables of a generation that are whole, while the generations are locked: so they need not be checked for
+/// each version.
 struct Whole<'c> {
     core: &'c Core,
     whole: Vec<bool>,

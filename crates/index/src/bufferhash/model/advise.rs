@@ -1,12 +1,12 @@
 //! The search for the parameters that take the least RAM.
 //!
-//! Section 6.4 finds the best buffers in closed form because its filters come in any size. Ours do not: rows
-//! are whole words of 64 columns, fingerprints whole bits, super tables a power of two. There are about ten
-//! thousand combinations, and all are tried.
+//! Section 6.4 finds the best buffers in closed form because its filters come in any size. Ours do not: rows are whole
+//! words of 64 columns, fingerprints whole bits, super tables a power of two. There are about ten thousand
+//! combinations, and all are tried.
 //!
-//! The size of one buffer decides how long a flush takes, so a limit on the worst insert leaves out the larger ones.
-//! On a chip a segment is whole blocks, where Figure 4 has the least cost, on average and at worst. Where channels
-//! are known, it is whole rounds of their chunks.
+//! The size of one buffer determines how long a flush takes, so a limit on the worst insert excludes the larger ones.
+//! On a chip a segment is whole blocks, where Figure 4 has the least cost, on average and in the worst case. If
+//! channels are known, it is whole rounds of their chunks.
 
 use std::cmp::Ordering;
 use std::ops::RangeInclusive;
@@ -26,33 +26,33 @@ use crate::{Error, Result};
 
 /// Capacity beyond the required entries.
 pub const CAPACITY_SLACK: f64 = 1.01;
-/// Standard deviations by which a super table may have more than its share of the entries.
+/// The standard deviations by which a super table may exceed its share of the entries.
 const SHARE_SIGMAS: f64 = 5.0;
-/// Super tables, at most.
+/// The most super tables.
 pub const SUPER_TABLES_MAX: u32 = 1 << 16;
-/// The buffer to prefer.
+/// The preferred size of a buffer.
 const BUFFER_BYTES_BEST: f64 = (256 << 10) as f64;
-/// The preferred number of super tables, at least, if RAM allows: inserting threads rarely meet in one.
+/// The least preferred number of super tables, if RAM allows: inserting threads then rarely meet in one.
 const SUPER_TABLES_GOOD: u32 = 16;
-/// Incarnations per super table, at least: with fewer, an eviction drops too large a part of the table.
+/// The least incarnations per super table: with fewer, an eviction drops too large a part of the table.
 pub const INCARNATIONS_MIN: u32 = 4;
 /// Columns of a fuse filter that are not live: one being written, one being evicted.
 const FUSE_SPARE_COLUMNS: u32 = 2;
 /// Columns of a Bloom filter that are not live: the paper's w, reset at once.
 const BLOOM_SPARE_COLUMNS: u32 = 8;
-/// Combinations this close to the least RAM count as equal; the handiest of them is taken.
+/// Combinations this close to the least RAM count as equal; the most convenient of them is chosen.
 const RAM_TOLERANCE: f64 = 1.02;
 
-/// Numbers of rounds that are tried for a segment, and buffers for each.
+/// The numbers of rounds that are tried for a segment, and of buffers for each.
 const TARGETS: usize = 4;
 const STEPS: usize = 6;
 
 /// The default for pages read by a lookup of an absent key.
 const MISS_READS: f64 = 0.01;
-/// Pages read by a lookup of an absent key, at least: fewer are worth no RAM (Figure 3).
+/// The fewest pages read by a lookup of an absent key: reading even fewer is worth no RAM (Figure 3).
 const MISS_READS_MIN: f64 = 0.0001;
 
-/// The parameters and costs of a BufferHash with fuse filters; see [`advise_with`].
+/// Returns the parameters and costs of a BufferHash with fuse filters; see [`advise_with`].
 ///
 /// # Errors
 /// As [`advise_with`].
@@ -60,20 +60,20 @@ pub fn advise(requirements: &Requirements) -> Result<Prediction> {
     advise_with(requirements, FilterKind::Fuse)
 }
 
-/// The parameters and costs of a BufferHash: those that take the least RAM and keep the reads per miss, one
-/// in a hundred if no limit is stated. Of several within 2 % of it, the one with the narrowest rows,
-/// buffers near 256 KiB and 16 super tables or more. If there is less RAM, the filters are made smaller until
-/// it fits, and misses read more. Additional RAM is not used.
+/// Returns the parameters and costs of a BufferHash: those that take the least RAM and keep the reads per miss, one in
+/// a hundred if no limit is stated. Among several within 2 % of it, it chooses the one with the narrowest rows, buffers
+/// near 256 KiB and at least 16 super tables. If there is less RAM, the filters are made smaller until it fits, and
+/// misses read more. Additional RAM is not used.
 ///
-/// No flush takes longer than an insert may wait. On a chip a buffer and its filter fill whole blocks. Where one of
-/// these decides the buffers, the rest of the stated RAM is for filters (section 6.4): until one absent key in
-/// 10,000 reads a page, if no limit on reads is stated.
+/// No flush takes longer than an insert may wait. On a chip a buffer and its filter fill whole blocks. If one of these
+/// determines the buffers, the rest of the stated RAM is for filters (section 6.4): until one absent key in 10,000
+/// reads a page, if no limit on reads is stated.
 ///
 /// Tries about ten thousand combinations; takes tens of milliseconds.
 ///
 /// # Errors
-/// [`Error::Config`] for a number out of its range, more entries than any parameters hold, and a limit that
-/// cannot be kept, with what would do.
+/// [`Error::Config`] for a number out of its range, more entries than any parameters hold, and a limit that cannot be
+/// met, with what would be enough.
 pub fn advise_with(requirements: &Requirements, filter: FilterKind) -> Result<Prediction> {
     let search = Search::new(requirements, filter)?;
     let found = search.find()?;
@@ -83,10 +83,10 @@ pub fn advise_with(requirements: &Requirements, filter: FilterKind) -> Result<Pr
     Ok(prediction)
 }
 
-/// A generation of one super table for that many entries, in `incarnations`, with fuse filters of `bits`.
+/// Returns a generation of one super table for `entries` entries, in `incarnations`, with fuse filters of `bits`.
 ///
 /// # Errors
-/// [`Error::Config`] for entries that no buffer takes.
+/// [`Error::Config`] for a number of entries that no buffer takes.
 pub(in crate::bufferhash) fn one_super_table(
     requirements: &Requirements,
     (entries, incarnations, bits): (u64, u32, u32),
@@ -115,9 +115,9 @@ pub(in crate::bufferhash) fn one_super_table(
 pub(super) struct Search<'a> {
     pub(super) requirements: &'a Requirements,
     pub(super) filter: FilterKind,
-    /// Pages read by a lookup of an absent key, at most, on average, if RAM allows.
+    /// The most pages read by a lookup of an absent key, on average, if RAM allows.
     pub(super) miss_reads_max: f64,
-    /// How full buffers are, by their pages, from the fewest on.
+    /// The fill of buffers, by their pages, from the fewest on.
     fills: Vec<BufferFill>,
     /// Pages of the smallest buffers.
     pages_min: u32,
@@ -144,7 +144,7 @@ impl<'a> Search<'a> {
         Ok(if is_simple && usual.holds_in_fewest(1) { of(PAGES_MIN_OF_FEW) } else { usual })
     }
 
-    /// Returns whether that many super tables hold the entries with the smallest buffers and the fewest incarnations.
+    /// Returns whether this many super tables hold the entries with the smallest buffers and the fewest incarnations.
     fn holds_in_fewest(&self, super_tables: u32) -> bool {
         let kept = self.entries_kept(self.pages_min) as f64;
         kept * f64::from(INCARNATIONS_MIN) >= self.share(super_tables)
@@ -161,7 +161,7 @@ impl<'a> Search<'a> {
         Ok(found)
     }
 
-    /// Those whose flush is no longer than an insert may wait.
+    /// Returns those whose flush is no longer than an insert may wait.
     fn quick_enough(&self, all: Vec<BufferHashSizing>) -> Result<Vec<BufferHashSizing>> {
         let costs = &self.requirements.device.costs;
         let took = |it: &BufferHashSizing| costs.insert_worst_ns(it.segment_bytes() as f64);
@@ -184,7 +184,7 @@ impl<'a> Search<'a> {
         self.requirements.entry_bytes()
     }
 
-    /// Entries that every super table must have space for: its share, and a margin for chance.
+    /// Returns the entries that every super table must have space for: its share, and a margin for chance.
     fn share(&self, super_tables: u32) -> f64 {
         let mean = self.requirements.entries as f64 / f64::from(super_tables);
         let chance = if super_tables == 1 { 0.0 } else { SHARE_SIGMAS * mean.sqrt() };
@@ -192,17 +192,17 @@ impl<'a> Search<'a> {
         if self.cleans() { needed / LIVE_SHARE } else { needed }
     }
 
-    /// Returns whether its super tables are rewritten without what was updated or removed.
+    /// Returns whether its super tables are rewritten without updated or removed entries.
     fn cleans(&self) -> bool {
         self.requirements.policy == Policy::Reject
     }
 
-    /// Incarnations of a super table, at most, where it has that many on average.
+    /// Returns the most incarnations of a super table that has `incarnations` on average.
     fn incarnations_peak(&self, incarnations: u32) -> u32 {
         if self.cleans() { incarnations_peak(incarnations) } else { incarnations }
     }
 
-    /// All combinations that hold the entries, whatever their RAM and reads.
+    /// Returns all combinations that hold the entries, whatever their RAM and reads.
     fn candidates(&self) -> Vec<BufferHashSizing> {
         let spare = self.spare_columns();
         let words_max = u32::try_from(WORDS_MAX).expect("four words");
@@ -211,7 +211,7 @@ impl<'a> Search<'a> {
             for incarnations in INCARNATIONS_MIN..=64 * words_max - spare {
                 self.candidates_of(super_tables, incarnations, &mut found);
             }
-            // More of them would only take more RAM.
+            // More super tables would only take more RAM.
             if self.holds_in_fewest(super_tables) {
                 break;
             }
@@ -219,7 +219,7 @@ impl<'a> Search<'a> {
         found
     }
 
-    /// The smallest buffers that hold the entries in this many incarnations, with every size of filter.
+    /// Returns the smallest buffers that hold the entries in this many incarnations, with every size of filter.
     fn candidates_of(
         &self,
         super_tables: u32,
@@ -260,8 +260,8 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Pages of a segment if it is whole blocks, the fewest that are enough: on a chip. Figure 4 has the least cost
-    /// where a flush fills a block.
+    /// Returns the pages of a segment if it must be whole blocks, as on a chip: the fewest that are enough. Figure 4
+    /// has the least cost when a flush fills a block.
     fn whole_blocks(&self) -> Option<u32> {
         let costs = &self.requirements.device.costs;
         let block = ((costs.block_bytes / PAGE_BYTES as f64) as u32).max(1);
@@ -269,16 +269,17 @@ impl<'a> Search<'a> {
         (costs.medium == Medium::Chip).then_some(least.div_ceil(block) * block)
     }
 
-    /// Pages of a round of chunks over all channels, where a device with a translation layer has more than one.
+    /// Returns the pages of a round of chunks over all channels, if a device with a translation layer has more than
+    /// one.
     fn rounds(&self) -> Option<u32> {
         let channels = &self.requirements.channels;
         let has_rounds = channels.count() > 1 && self.whole_blocks().is_none();
         u32::try_from(channels.align_pages()).ok().filter(|_| has_rounds)
     }
 
-    /// The fewest pages of a buffer, from `pages` on, with which a segment is whole rounds, and its filter. So each
-    /// segment begins with the same channel, if segments are written one after another. `None` without rounds, or where
-    /// no buffer is so large.
+    /// Returns the fewest pages of a buffer, from `pages` on, with which a segment is whole rounds, and its filter. So
+    /// each segment begins with the same channel, if segments are written one after another. `None` without rounds, or
+    /// if no buffer is that large.
     fn whole_rounds(
         &self,
         pages: u32,
@@ -287,7 +288,7 @@ impl<'a> Search<'a> {
         let round = self.rounds()?;
         let first = segment_pages(pages, &filter(pages)?).next_multiple_of(round);
         for whole in (first..).step_by(round as usize).take(TARGETS) {
-            // The filter grows with the buffer, a page for some ten, so a few steps lead there.
+            // The filter grows with the buffer, one page for about ten, so a few steps are enough.
             let mut pages = pages;
             for _ in 0..STEPS {
                 let filter = (pages <= PAGES_MAX).then(|| filter(pages))??;
@@ -301,18 +302,18 @@ impl<'a> Search<'a> {
         None
     }
 
-    /// How full buffers of this many pages are.
+    /// Returns the fill of buffers with this many pages.
     fn fill(&self, pages: u32) -> BufferFill {
         self.fills[(pages - self.pages_min) as usize]
     }
 
-    /// Keys that a filter for buffers of this many pages is made for.
+    /// Returns the number of keys that a filter for buffers of this many pages is made for.
     fn keys(&self, pages: u32) -> u32 {
         let slots = page_slots(self.entry_bytes()) * u64::from(pages);
         self.fill(pages).keys_of(slots) as u32
     }
 
-    /// New entries that one flush brings to flash: the buffer's, without bumped ones.
+    /// Returns the new entries that one flush adds on flash: the buffer's, without bumped ones.
     fn entries_kept(&self, pages: u32) -> u64 {
         let (slots, fill) = (page_slots(self.entry_bytes()) * u64::from(pages), self.fill(pages));
         let bumped = match self.filter {
@@ -322,7 +323,7 @@ impl<'a> Search<'a> {
         (fill.kept_of(slots) * (1.0 - bumped)) as u64
     }
 
-    /// Filters of every size for buffers of this many pages.
+    /// Returns filters of every size for buffers of this many pages.
     fn filters(&self, pages: u32, words: u32) -> impl Iterator<Item = FilterShape> {
         self.filter_sizes().filter_map(move |size| self.filter(pages, size, words))
     }
@@ -334,7 +335,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// The filter of one size for buffers of this many pages.
+    /// Returns the filter of one size for buffers of this many pages.
     fn filter(&self, pages: u32, size: u32, words: u32) -> Option<FilterShape> {
         let keys = self.keys(pages);
         match self.filter {
@@ -350,8 +351,8 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// The best of those that fit: the handiest near the least RAM if one keeps the reads, else the one that
-    /// reads least.
+    /// Returns the best of those that fit: the most convenient near the least RAM if one keeps the reads, otherwise the
+    /// one that reads least.
     fn pick(&self, fitting: &[BufferHashSizing]) -> BufferHashSizing {
         let keeps = |candidate: &&BufferHashSizing| candidate.miss_reads <= self.miss_reads_max;
         let least = fitting.iter().filter(keeps).map(|candidate| candidate.ram_bytes).min();
@@ -369,15 +370,15 @@ impl<'a> Search<'a> {
         *best.expect("one fits")
     }
 
-    /// Does something other than RAM decide the buffers, and nothing how many reads would do? Then RAM that is left
-    /// is for filters.
+    /// Returns whether something other than RAM determines the buffers, and no limit on reads is stated. Then the
+    /// remaining RAM is for filters.
     pub(super) fn spends_spare_ram(&self) -> bool {
         let Requirements { ram_bytes, miss_reads_max, insert_worst_ns_max, .. } = self.requirements;
         let has_fixed_buffers = insert_worst_ns_max.is_some() || self.whole_blocks().is_some();
         ram_bytes.is_some() && miss_reads_max.is_none() && has_fixed_buffers
     }
 
-    /// The same table with larger filters, if RAM is left for them.
+    /// Returns the same table with larger filters, if RAM is left for them.
     fn spend_spare_ram(
         &self,
         found: BufferHashSizing,
@@ -405,8 +406,8 @@ impl<'a> Search<'a> {
         more.copied().unwrap_or(found)
     }
 
-    /// A penalty for unhandy sizes: doublings of the buffer away from 256 KiB where it may have any size, halvings of
-    /// the super tables below 16, and words of columns that every lookup must read.
+    /// Returns a penalty for inconvenient sizes: doublings of the buffer away from 256 KiB if it may have any size,
+    /// halvings of the super tables below 16, and words of columns that every lookup must read.
     fn awkwardness(&self, sizing: &BufferHashSizing) -> f64 {
         let buffer = match self.whole_blocks() {
             None => f64::from(sizing.pages) * PAGE_BYTES as f64 / BUFFER_BYTES_BEST,
@@ -430,5 +431,5 @@ impl<'a> Search<'a> {
 const PAGES_MIN: u32 = (BUFFER_BYTES_MIN / PAGE_BYTES) as u32;
 const PAGES_MAX: u32 = (BUFFER_BYTES_MAX / PAGE_BYTES) as u32;
 
-/// Pages of the smallest buffer of a table whose entries fill few of those.
+/// Pages of the smallest buffer of a table whose entries fill only a few of these.
 const PAGES_MIN_OF_FEW: u32 = 2;

@@ -1,26 +1,26 @@
-//! How full a buffer is when it is flushed: the larger it is, the less.
+//! The fill of a buffer when it is flushed: the larger the buffer, the lower.
 //!
-//! Its pages fill unevenly, and it is full when what some of them cannot take fills the stash. So buffers of
-//! many pages are flushed earlier, as [`buffer_entries`] says.
+//! Its pages fill unevenly, and it is full when the overflow of some of them fills the stash. So buffers of many pages
+//! are flushed earlier, according to [`buffer_entries`].
 
 use crate::model::buffer_entries;
 
-/// The share of its slots at which a buffer counts as full, at most.
+/// The largest share of its slots at which a buffer counts as full.
 const KEYS_MAX: f64 = 0.94;
-/// By how much chance may make a buffer fuller than the mean.
+/// The deviation by which chance may make a buffer fuller than the mean.
 const SPREAD: f64 = 0.01;
 
 /// Shares of a buffer's slots.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct BufferFill {
-    /// Filters are made for this share. A buffer that has that many counts as full.
+    /// The share that filters are made for. A buffer at this fill counts as full.
     pub keys: f64,
     /// The share that is in use when it is flushed, on average and at least.
     pub kept: f64,
 }
 
 impl BufferFill {
-    /// Of a buffer of that many pages with `page_slots` slots each.
+    /// Returns the fill of a buffer of `pages` pages with `page_slots` slots each.
     #[must_use]
     pub fn new(pages: u32, page_slots: u64) -> Self {
         let slots = f64::from(pages) * page_slots as f64;
@@ -29,13 +29,13 @@ impl BufferFill {
         Self { keys, kept: keys - SPREAD }
     }
 
-    /// Of that many slots, those for whose keys a filter is made.
+    /// Returns how many of `slots` slots a filter is made for.
     #[must_use]
     pub fn keys_of(&self, slots: u64) -> f64 {
         slots as f64 * self.keys
     }
 
-    /// Of that many slots, those that are in use.
+    /// Returns how many of `slots` slots are in use.
     #[must_use]
     pub fn kept_of(&self, slots: u64) -> f64 {
         slots as f64 * self.kept
@@ -50,7 +50,7 @@ mod tests {
 
     use super::*;
 
-    /// The mean share of its slots with which a buffer is full.
+    /// Returns the mean share of its slots with which a buffer is full.
     fn measured(layout: EntryLayout, pages: u32) -> f64 {
         const BUFFERS: u64 = 8;
         let fill = |seed: u64| {

@@ -1,4 +1,4 @@
-//! What a configuration costs once its table is full; configurations need not come from advice.
+//! The costs of a configuration once its table is full; configurations need not come from advice.
 
 use super::advise::advise;
 use super::fill::BufferFill;
@@ -10,7 +10,7 @@ use crate::bufferhash::{Config, Policy};
 use crate::model::{OperationCosts, PAGE_BYTES, Requirements, log_bytes};
 
 impl Config {
-    /// The configuration that the cost model advises for the requirements; [`advise`] predicts its costs.
+    /// Returns the configuration that the cost model recommends for the requirements; [`advise`] predicts its costs.
     ///
     /// # Errors
     /// As [`advise`].
@@ -18,7 +18,7 @@ impl Config {
         advise(requirements)?.config.of().cloned()
     }
 
-    /// The device operations of its operations when the ring is full and evictions keep nothing.
+    /// Returns the device operations of its operations when the ring is full and evictions retain nothing.
     ///
     /// # Errors
     /// [`Error::Config`](crate::Error::Config) for widths out of range.
@@ -37,12 +37,12 @@ impl Config {
         })
     }
 
-    /// The ring of a table that is cleaned, with all keys that the table is made for.
+    /// Returns the ring of a table that is cleaned, with all keys that the table is made for.
     pub(super) fn ring_when_full(&self) -> Option<CleanedRing> {
         self.cleans().then(|| self.ring_with(self.entries_max))
     }
 
-    /// The ring of a table that is cleaned, with that many keys.
+    /// Returns the ring of a table that is cleaned, with `keys` keys.
     pub(in crate::bufferhash) fn ring_with(&self, keys: u64) -> CleanedRing {
         let aside = self.reserve_segments + u64::from(self.spare_buffers);
         CleanedRing {
@@ -58,17 +58,18 @@ impl Config {
         }
     }
 
-    /// The paper's k of a full ring: incarnations of a super table, on average.
+    /// Returns the paper's k of a full ring: the average incarnations of a super table.
     #[must_use]
     pub fn incarnations(&self) -> u64 {
         let aside = self.reserve_segments + u64::from(self.spare_buffers);
         let live = self.segments.saturating_sub(aside) / u64::from(self.super_tables);
-        // A table that refuses keeps one for its recovery.
+        // A table that rejects inserts keeps one for its recovery.
         let kept = u64::from(self.policy == Policy::Reject);
         live.clamp(1, u64::from(self.incarnations_max) - kept)
     }
 
-    /// Keys that it has space for, or the entries of all incarnations of a full ring; 0 for widths out of range.
+    /// Returns the keys that it has space for, or the entries of all incarnations of a full ring; 0 for widths out of
+    /// range.
     pub(crate) fn entries_capacity(&self) -> u64 {
         if self.cleans() {
             return self.entries_max;
@@ -77,13 +78,13 @@ impl Config {
         live * self.entries_per_flush().unwrap_or(0.0) as u64
     }
 
-    /// RAM of its buffers, filters and map when it is full, in bytes; without what is the same for every size.
+    /// Returns the RAM of its buffers, filters and map when it is full, in bytes; without the fixed part.
     pub(crate) fn ram_bytes(&self) -> u64 {
         let buffers = u64::from(self.super_tables) + u64::from(self.spare_buffers);
         self.ram_bytes_with(buffers * u64::from(self.buffer_pages))
     }
 
-    /// All of its RAM when it is full, in bytes, with what a flush takes.
+    /// Returns all of its RAM when it is full, in bytes, including that of a flush.
     pub(in crate::bufferhash) fn ram_bytes_in_all(&self) -> u64 {
         let entries = self.entries_per_flush().unwrap_or(0.0) as u64;
         let scratch =
@@ -91,7 +92,7 @@ impl Config {
         FIXED_RAM_BYTES + self.ram_bytes() + scratch
     }
 
-    /// RAM of rewriting a super table, if it is cleaned.
+    /// Returns the RAM of rewriting a super table, if it is cleaned.
     pub(in crate::bufferhash) fn rewrite_bytes(&self) -> u64 {
         let entry_bytes = (self.key_bytes + self.value_bytes) as u64;
         let incarnations = self.incarnations() as u32;
@@ -103,13 +104,13 @@ impl Config {
         }
     }
 
-    /// Incarnations that the keys of a super table fill, on average, where it is cleaned.
+    /// Returns the average number of incarnations that the keys of a super table fill, if it is cleaned.
     pub(in crate::bufferhash) fn live_incarnations(&self) -> f64 {
         let filled = self.entries_max as f64 / self.entries_per_flush().unwrap_or(1.0);
         filled / f64::from(self.super_tables)
     }
 
-    /// RAM of its buffers, filters and map once nothing will be inserted any more, and a few pages for each super
+    /// Returns the RAM of its buffers, filters and map once no more inserts follow, and a few pages for each super
     /// table are left of its buffers.
     pub(crate) fn retired_ram_bytes(&self) -> u64 {
         let small = self.shape().map_or(self.buffer_pages as usize, |shape| {
@@ -122,7 +123,7 @@ impl Config {
         buffer_pages * PAGE_BYTES + self.filter_bytes() + self.segments * SEGMENT_RAM_BYTES
     }
 
-    /// RAM of the filters when each super table has the most incarnations, in bytes.
+    /// Returns the RAM of the filters when each super table has the most incarnations, in bytes.
     pub(in crate::bufferhash) fn filter_bytes(&self) -> u64 {
         // One column is written while all others are live.
         let columns = Slices::width_of(self.incarnations_max as usize + 1);
@@ -130,7 +131,7 @@ impl Config {
         u64::from(self.super_tables) * of_one as u64
     }
 
-    /// New entries that one flush brings to flash, on average.
+    /// Returns the average number of new entries that one flush adds on flash.
     pub(in crate::bufferhash) fn entries_per_flush(&self) -> Result<f64> {
         let page_slots = self.layout()?.slots() as u64;
         let slots = page_slots * u64::from(self.buffer_pages);

@@ -1,8 +1,8 @@
-//! What a BufferHash costs, before it is built (paper, section 6), and how to size one.
+//! The costs of a BufferHash, before it is built (paper, section 6), and how to size one.
 //!
-//! [`paper`] holds the paper's formulas, symbol by symbol, with its worked numbers as tests. [`advise`] sizes
-//! our own structure, whose pages, fills and filters differ from the paper's. It searches all parameters and
-//! has no closed form.
+//! [`paper`] has the paper's formulas, symbol by symbol, with its worked numbers as tests. [`advise`] sizes our own
+//! structure, whose pages, fills and filters differ from the paper's. It searches all parameters and has no closed
+//! form.
 
 mod advise;
 mod fill;

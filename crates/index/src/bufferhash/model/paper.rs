@@ -21,7 +21,7 @@ pub use crate::model::{FlashCosts, Linear, Medium};
 /// (ln 2)^2, which ties bits per entry to the rate of the best Bloom filter.
 const LN_2_SQUARED: f64 = LN_2 * LN_2;
 
-/// What is on flash: F bytes of entries that take s bytes each.
+/// The contents of flash: F bytes of entries that take s bytes each.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Store {
     /// F, in bytes.
@@ -30,7 +30,7 @@ pub struct Store {
     pub entry_bytes: f64,
 }
 
-/// How RAM is split: B for buffers, b for Bloom filters.
+/// The division of RAM: B for buffers, b for Bloom filters.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Split {
     /// B, in bytes.
@@ -243,7 +243,7 @@ mod tests {
         assert_eq!(chip.flush_copy_ns(18.0), 1.0 + 3.0 + 10.0 + 6.0);
         let ssd = FlashCosts { medium: Medium::Ssd, ..chip };
         assert_eq!(ssd.flush_ns(5.0), ssd.flush_write_ns(5.0));
-        // An SSD's own erase is a wait of 100, at worst.
+        // An SSD's own erase is a wait of 100, in the worst case.
         assert_eq!(ssd.insert_worst_ns(5.0), 16.0 + 100.0);
     }
 }

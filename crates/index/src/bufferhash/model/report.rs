@@ -1,4 +1,4 @@
-//! The prediction as a report: every figure, what it is and its section of the paper.
+//! The prediction as a report: every figure, its meaning and its section of the paper.
 
 use super::advise::Search;
 use super::paper::Store;
@@ -79,7 +79,7 @@ fn notes(search: &Search<'_>, found: &BufferHashSizing, prediction: &Prediction)
     }
 }
 
-/// What an update writes, in a ring of that kind.
+/// Describes what an update writes, in a ring of this kind.
 pub(in crate::bufferhash) fn update(ring: Option<CleanedRing>) -> String {
     match ring {
         None => "with the log; as an insert: the old version goes with its incarnation".into(),

@@ -1,4 +1,4 @@
-//! One combination of a BufferHash's parameters, and what it takes: RAM, flash and device operations.
+//! One combination of a BufferHash's parameters, and its costs: RAM, flash and device operations.
 
 use crate::bufferhash::filter::{FilterKind, FilterShape};
 use crate::bufferhash::rewrite::READ_PAGES;
@@ -7,25 +7,25 @@ use crate::model::{PAGE_BYTES, PAGE_HEADER_BYTES, Requirements, page_slots};
 
 /// RAM that does not depend on the size: the log's blocks, page buffers, maps.
 pub(in crate::bufferhash) const FIXED_RAM_BYTES: u64 = 3 << 19;
-/// RAM per entry of a buffer that building its filter takes, in addition to the segment that is written.
+/// RAM per entry of a buffer for building its filter, in addition to the segment that is written.
 const SCRATCH_BYTES: u64 = 48;
-/// Where entries are refused, live ones are at most this share of the flash: the rest has what was updated or removed
-/// until a super table is rewritten. An update then writes 1 + .7 / (2 * .3) = 2.2 entries.
+/// The largest share of live entries in the flash of a table that rejects inserts: the rest has updated or removed
+/// entries until a super table is rewritten. An update then writes 1 + .7 / (2 * .3) = 2.2 entries.
 pub(in crate::bufferhash) const LIVE_SHARE: f64 = 0.7;
-/// RAM per segment: its place and what it holds.
+/// RAM per segment: its place and its tag.
 pub(super) const SEGMENT_RAM_BYTES: u64 = 24;
 
 /// Segments that rewriting a super table may take in addition to its incarnations: the last one is not full, and
 /// filters leave some entries out.
 pub(in crate::bufferhash) const REWRITE_SPARE: u64 = 3;
 
-/// Incarnations of a super table that is cleaned, at most, where all have `incarnations` on average: it has the most
-/// just before it is rewritten.
+/// Returns the most incarnations of a super table that is cleaned, if all have `incarnations` on average: it has the
+/// most just before it is rewritten.
 pub(in crate::bufferhash) fn incarnations_peak(incarnations: u32) -> u32 {
     incarnations + incarnations / 3 + 1
 }
 
-/// RAM of rewriting a super table: its new segments, and the versions in some pages of all old ones.
+/// Returns the RAM of rewriting a super table: its new segments, and the versions in some pages of all old ones.
 pub(super) fn rewrite_bytes(
     (incarnations, live): (u32, f64),
     segment_pages: u32,
@@ -38,14 +38,14 @@ pub(super) fn rewrite_bytes(
     (segments * f64::from(segment_pages)) as u64 * PAGE_BYTES + read_bytes
 }
 
-/// Pages of a buffer on flash, and of its column of the filter behind them.
+/// Returns the pages of a buffer on flash, including its column of the filter.
 pub(super) fn segment_pages(pages: u32, filter: &FilterShape) -> u32 {
     let filter_bytes = filter.column_bits().div_ceil(8) as u64;
     let filter_pages = filter_bytes.div_ceil(PAGE_BYTES - PAGE_HEADER_BYTES);
     pages + u32::try_from(filter_pages).expect("a column takes fewer pages than flash has")
 }
 
-/// RAM of a flush: the buffer's pages, its column of the filter, and its entries.
+/// Returns the RAM of a flush: the buffer's pages, its column of the filter, and its entries.
 pub(super) fn scratch_bytes(pages: u32, filter: &FilterShape, entries: u64) -> u64 {
     u64::from(pages) * PAGE_BYTES + (filter.column_bits() / 8) as u64 + entries * SCRATCH_BYTES
 }
@@ -57,7 +57,7 @@ pub(super) struct UnfilteredSizes {
     pub(super) incarnations: u32,
     pub(super) pages: u32,
     pub(super) entries: u64,
-    /// Is it cleaned?
+    /// Whether it is cleaned.
     pub(super) cleans: bool,
 }
 
@@ -70,7 +70,7 @@ pub(crate) struct BufferHashSizing {
     pub(super) spare_buffers: u32,
     /// New entries per incarnation, without bumped ones.
     pub(super) entries: u64,
-    /// Are super tables rewritten without what was updated or removed?
+    /// Whether super tables are rewritten without updated or removed entries.
     pub(super) cleans: bool,
     pub(super) filter: FilterShape,
     pub(super) buffer_bytes: u64,
@@ -112,22 +112,22 @@ impl UnfilteredSizes {
 }
 
 impl BufferHashSizing {
-    /// RAM of all but buffers and filters.
+    /// Returns the RAM of everything except buffers and filters.
     pub(super) fn other_bytes(&self) -> u64 {
         self.ram_bytes - self.buffer_bytes - self.filter_bytes
     }
 
-    /// Incarnations of all super tables.
+    /// Returns the incarnations of all super tables.
     pub(super) fn live(&self) -> u64 {
         u64::from(self.super_tables) * u64::from(self.incarnations)
     }
 
-    /// Entries that it takes, where it was asked to take `entries`: as many versions as there is space for, or keys.
+    /// Returns the entries that it takes, if `entries` were required: as many versions as there is space for, or keys.
     pub(super) fn entries_capacity(&self, entries: u64) -> u64 {
         if self.cleans { entries } else { self.live() * self.entries }
     }
 
-    /// Segments of flash: one per incarnation, and one per spare buffer to flush to before an eviction.
+    /// Returns the segments of flash: one per incarnation, and one per spare buffer to flush to before an eviction.
     pub(super) fn segments(&self) -> u64 {
         self.live() + u64::from(self.spare_buffers)
     }
@@ -142,7 +142,7 @@ impl BufferHashSizing {
         self.segment_pages() * PAGE_BYTES
     }
 
-    /// Segments of flash that are kept free: a recovery may need some, and a super table that is rewritten too.
+    /// Returns the segments of flash that are kept free for a recovery, and for a super table that is rewritten.
     fn reserve_segments(&self) -> u64 {
         let rewritten = if self.cleans { u64::from(self.incarnations) + REWRITE_SPARE } else { 0 };
         u64::from(self.super_tables).max(4) + rewritten

@@ -21,7 +21,7 @@ fn text(result: crate::Result<Prediction>) -> String {
     result.unwrap_err().to_string()
 }
 
-/// The search's result and its prediction, checked.
+/// Returns the search's result and its prediction, checked.
 fn advised(requirements: &Requirements, filter: FilterKind) -> (BufferHashSizing, Prediction) {
     let found = Search::new(requirements, filter).unwrap().find().unwrap();
     let prediction = advise_with(requirements, filter).unwrap();
@@ -29,7 +29,7 @@ fn advised(requirements: &Requirements, filter: FilterKind) -> (BufferHashSizing
     (found, prediction)
 }
 
-/// What every advice must meet, computed again from its own figures.
+/// Checks the conditions that every advice must meet, computed again from its own figures.
 fn check(requirements: &Requirements, found: &BufferHashSizing, prediction: &Prediction) {
     let BufferHashSizing { super_tables, incarnations, filter, pages, .. } = *found;
     let config: &Config = prediction.config.of().unwrap();
@@ -37,7 +37,7 @@ fn check(requirements: &Requirements, found: &BufferHashSizing, prediction: &Pre
     assert_eq!(config.incarnations(), incarnations.into());
     assert!(super_tables.is_power_of_two() && super_tables <= SUPER_TABLES_MAX);
     let buffer_bytes = u64::from(pages) * 4096;
-    // Where four incarnations of the smallest buffers hold the entries, these may be smaller.
+    // If four incarnations of the smallest buffers hold the entries, these may be smaller.
     let of_smallest = BufferFill::new(8, page_slots(requirements.entry_bytes()));
     let few = of_smallest.kept_of(8 * page_slots(requirements.entry_bytes())) as u64 * 4;
     let bytes_min = if requirements.entries <= few { 2 * 4096 } else { BUFFER_BYTES_MIN };
@@ -125,7 +125,7 @@ fn where_the_worst_insert_decides_the_buffers_more_ram_goes_to_filters() {
     }
     let reads = [&least, &some, &plenty].map(|it| it.costs.reads_per_miss);
     assert!(reads[0] > reads[1] * 2.0 && reads[1] > reads[2] * 2.0, "{reads:?}");
-    // One miss in ten thousand reads a page; then RAM is left alone.
+    // One miss in ten thousand reads a page; the remaining RAM is not used.
     assert!((0.000_02..=0.0001).contains(&reads[2]), "{reads:?}");
     assert_eq!(with(2000).ram_bytes(), plenty.ram_bytes());
     let limited = Requirements { miss_reads_max: Some(0.01), ..requirements.clone() };
@@ -146,7 +146,7 @@ fn filters_take_no_spare_ram_that_a_load_cannot_pay_for() {
     assert!(plenty.costs.busy_share(&CostPreset::default(), &load) > 1.0, "{plenty}");
 }
 
-/// A table on that device whose inserts wait that long at most.
+/// Returns the requirements of a table on this device whose inserts wait at most this long.
 fn quick(entries: u64, device: &str, worst_ms: f64) -> Requirements {
     let device = CostPreset::by_name(device).unwrap();
     let insert_worst_ns_max = Some(worst_ms * 1e6);
@@ -181,7 +181,7 @@ fn on_a_chip_a_buffer_and_its_filter_fill_whole_blocks() {
         let requirements = Requirements { device, ..Requirements::new(entries, 8, 8) };
         for requirements in [requirements.clone(), requirements.ram(1 << 30)] {
             let (found, advice) = advised(&requirements, kind);
-            // Blocks of 128 KiB; one is the cheapest, on average and at worst.
+            // Blocks of 128 KiB; one is the cheapest, on average and in the worst case.
             assert_eq!(found.segment_pages(), 32, "{advice}");
             assert!((27e6..28e6).contains(&advice.insert_worst_ns), "{advice}");
         }
@@ -210,7 +210,7 @@ fn where_channels_are_known_segments_are_whole_rounds_of_their_chunks() {
             assert_eq!(found.segment_pages() % u64::from(round), 0, "{channels}: {advice}");
             let config: &Config = advice.config.of().unwrap();
             assert_eq!(u64::from(config.segment_pages()), found.segment_pages());
-            // Large tables have the choice among many sizes.
+            // Large tables can choose among many sizes.
             let most = if entries > 1_000_000 { before.ram_bytes * 4 / 3 } else { u64::MAX };
             assert!(found.ram_bytes <= most, "{} and {}", found.ram_bytes, before.ram_bytes);
         }
@@ -220,7 +220,7 @@ fn where_channels_are_known_segments_are_whole_rounds_of_their_chunks() {
         let growing: &crate::bufferhash::growing::Config = growing.config.of().unwrap();
         assert_eq!(growing.first.segment_pages() % round, 0, "{growing:?}");
     }
-    // A chip has blocks, which decide.
+    // On a chip, the blocks decide.
     let device = CostPreset::by_name("flash-chip").unwrap();
     let geometry = Geometry { channels: Some(3), chunk_bytes: Some(4096), ..Geometry::opaque() };
     let channels = Channels::of(&geometry);
@@ -237,7 +237,7 @@ fn a_worst_insert_that_cannot_be_kept_is_refused_with_the_least_that_can() {
         assert!(advise(&quick(100_000_000, device, least_ms)).is_ok(), "{message}");
         assert!(advise(&quick(100_000_000, device, least_ms * 0.99)).is_err(), "{message}");
     }
-    // Within the limit, the least RAM that does is named too.
+    // Within the limit, the least RAM that is enough is named too.
     let little = quick(100_000_000, "flash-chip", 40.0).ram(MIB);
     let message = text(advise(&little));
     let least = message.split("this table needs ").nth(1).unwrap().split(' ').next().unwrap();

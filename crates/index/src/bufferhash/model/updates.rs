@@ -1,38 +1,38 @@
-//! What an update costs a table whose super tables are cleaned, once all of its keys are there.
+//! The cost of an update in a table whose super tables are cleaned, once it has all of its keys.
 //!
-//! Super tables take turns: the one that is rewritten next is the one to which the most has come. So just before that
-//! it has E segments more than the L that a rewrite leaves, and the others have E (T - 1) / T, ..., E / T more.
-//! The ring has space for S segments, so
+//! Super tables take turns: the next one to be rewritten is the one to which the most was added. So just before that it
+//! has E segments more than the L that a rewrite leaves, and the others have E (T - 1) / T, ..., E / T more. The ring
+//! has space for S segments, so
 //!
 //! ```text
 //!   T L + E (T + 1) / 2 = S          E = 2 (S - T L) / (T + 1)
 //! ```
 //!
-//! and for each E segments that buffers fill, L + E are read and L are written again. An entry is written
-//! 1 + L / E times, which is about 1 + u / (2 (1 - u)) where live entries are a share u of the ring.
+//! and for each E segments that buffers fill, L + E are read and L are written again. An entry is written 1 + L / E
+//! times, which is about 1 + u / (2 (1 - u)) if live entries are a share u of the ring.
 
 use crate::bufferhash::rewrite::READ_PAGES;
 use crate::model::{PAGE_BYTES, UpdateCosts, log_bytes};
 
-/// By how much more keys a rewrite makes its segments, as a share of them.
+/// The factor by which a rewrite sizes its segments for more keys.
 const REWRITE_MARGIN: f64 = 33.0 / 32.0;
-/// The share of a super table's keys that a buffer has at most: with more of them it is seldom full.
+/// The largest share of a super table's keys that a buffer has: with more of them it is seldom full.
 const BUFFERED_MAX: f64 = 0.95;
 
 /// A ring whose super tables are rewritten in turns.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::bufferhash) struct CleanedRing {
-    /// Keys of the table.
+    /// The keys of the table.
     pub keys: u64,
     /// T: super tables.
     pub super_tables: u32,
-    /// S: segments that are in use just before a super table is rewritten.
+    /// S: the segments in use just before a super table is rewritten.
     pub segments: u64,
-    /// Incarnations of a super table, at most.
+    /// The most incarnations of a super table.
     pub incarnations_max: u32,
-    /// New entries that a flush brings.
+    /// The new entries of a flush.
     pub entries_per_flush: f64,
-    /// Entries of a segment that a rewrite fills.
+    /// The entries of a segment that a rewrite fills.
     pub entries_per_segment: u32,
     /// Pages of a segment that have entries.
     pub buffer_pages: u32,
@@ -46,35 +46,37 @@ impl CleanedRing {
         self.keys as f64 / f64::from(self.super_tables)
     }
 
-    /// L: segments that a rewrite leaves of a super table.
+    /// Returns L: the segments that a rewrite leaves of a super table.
     fn rewritten(&self) -> f64 {
         (self.keys_of_one() * REWRITE_MARGIN / f64::from(self.entries_per_segment)).ceil()
     }
 
-    /// E: segments that come to a super table between two rewrites.
+    /// Returns E: the segments added to a super table between two rewrites.
     fn flushed(&self) -> f64 {
         let (tables, left) = (f64::from(self.super_tables), self.rewritten());
         let by_space = 2.0 * (self.segments as f64 - tables * left) / (tables + 1.0);
         by_space.min(f64::from(self.incarnations_max) - left).max(1.0)
     }
 
-    /// 1 + L / E: how often an entry is written.
+    /// Returns 1 + L / E: the number of times that an entry is written.
     pub(super) fn times_written(&self) -> f64 {
         1.0 + self.rewritten() / self.flushed()
     }
 
-    /// L / (L + E): the share of a super table that lives when it is rewritten.
+    /// Returns L / (L + E): the live share of a super table when it is rewritten.
     pub(super) fn live_share(&self) -> f64 {
         self.rewritten() / (self.rewritten() + self.flushed())
     }
 
-    /// Updates for each entry that a flush brings: those of keys that are in the buffer already replace their entries.
+    /// Returns the updates for each entry that a flush adds: updates of keys that are already in the buffer replace
+    /// their entries.
     fn updates_per_entry(&self) -> f64 {
         let buffered = (self.entries_per_flush / self.keys_of_one()).min(BUFFERED_MAX);
         -(1.0 - buffered).ln() / buffered
     }
 
-    /// What an update costs, with updates spread evenly over all keys. `entry_bytes` are those of key and value.
+    /// Returns the cost of an update, with updates spread evenly over all keys. `entry_bytes` are those of key and
+    /// value.
     pub(in crate::bufferhash) fn update_costs(&self, entry_bytes: u64) -> UpdateCosts {
         let (left, flushed) = (self.rewritten(), self.flushed());
         let of_pages = |pages: u32| f64::from(pages) * PAGE_BYTES as f64;
@@ -109,7 +111,7 @@ mod tests {
         }
     }
 
-    /// Fills a table of that configuration, and compares what updates cost with what is predicted.
+    /// Fills a table of this configuration, and compares the cost of updates with the prediction.
     fn check(config: Config, asked: &Requirements, what: &str) {
         let costs = config.operation_costs().unwrap();
         let device = Arc::new(Counted::new(MemoryDevice::new()));

@@ -164,7 +164,8 @@ fn log_bytes_min(table: &slicehash::Config) -> u64 {
     2 * table.shape().map_or(0, |shape| logged_bytes(&shape))
 }
 
-/// Removes from the options the cache, which belongs to the table, and returns what remains for its parts.
+/// Removes the cache's bytes from the configuration and the options of a table's parts, since the cache belongs to the
+/// whole table.
 pub(super) fn without_cache(config: Config, options: OpenOptions) -> (Config, OpenOptions) {
     let left = |most: u64| most.saturating_sub(options.cache_bytes);
     let config = Config { ram_bytes_max: config.ram_bytes_max.map(left), ..config };

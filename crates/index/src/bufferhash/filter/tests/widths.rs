@@ -99,8 +99,8 @@ fn at_every_width_the_same_keys_are_candidates_and_columns_not_there_yet_are_non
     }
 }
 
-/// A Bloom super table run as the paper runs it: columns are only ORed into, and those that the window has left are
-/// reset together. Returns the resets, and the columns in the end.
+/// Runs a Bloom super table as the paper does: columns are only ORed into, and those that the window has left are reset
+/// together. Returns the number of resets, and the final number of columns.
 fn slide(k: usize, words: u32, pushes: u64) -> (u64, usize) {
     let shape = FilterShape::bloom(1000, 10.0, words).unwrap();
     let (filter, mut slices) = (IncarnationFilter::new(shape), Slices::with_columns(&shape, 0));
@@ -123,11 +123,11 @@ fn slide(k: usize, words: u32, pushes: u64) -> (u64, usize) {
         let keys = hashes(push, 1000);
         assert!(!has(&window.live_mask(), window.next_column()));
         slices.or_column(window.next_column(), &filter.build(&keys).bits);
-        // Exactly this filter is there: nothing stale, so no false positive beyond its own.
+        // Exactly this filter is present: nothing stale, so no false positives beyond its own.
         assert_eq!(slices.extract_column(window.next_column()), filter.build(&keys).bits);
         window.push();
         held.push_back(keys);
-        // What is evicted early lets the window move before its circle is full.
+        // Early evictions let the window move before its circle is full.
         if push % 3 == 2 && push < k as u64 {
             window.pop_oldest().unwrap();
             held.pop_front();
@@ -145,7 +145,7 @@ fn slide(k: usize, words: u32, pushes: u64) -> (u64, usize) {
     }
     let (rate, asked) = (shape.rate(1000), asked as f64);
     let sigma = (asked * rate).sqrt();
-    // Two hashes in place of seven cost a small filter a little.
+    // Two hashes instead of seven make a small filter slightly worse.
     let bound = 1.02 * asked * rate + 4.0 * sigma;
     assert!((wrong as f64) < bound, "{wrong} of {asked}, expected {rate}");
     (resets, window.columns())
@@ -165,7 +165,7 @@ fn stale_bits_of_a_sliding_window_never_hide_a_key_nor_add_false_positives() {
     ] {
         let (resets, found) = slide(k, words, pushes);
         assert_eq!(found, columns);
-        // While it grew, a circle was narrower.
+        // While it grew, the circle was narrower.
         let at_once = (columns - k + 1) as u64;
         assert!(resets <= pushes / at_once + 12, "{resets} resets for {pushes} pushes of {k}");
     }
