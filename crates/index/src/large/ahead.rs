@@ -1,9 +1,9 @@
-//! Looking up a batch before it is put: the reads of its old records overlap, and a put needs none while it holds its
+//! Looks up a batch before it is put: the reads of its old records overlap, and a put need not read while it holds its
 //! fingerprint's stripe.
 //!
-//! Somebody else may replace a record between the two. So [`Updates`](super::publish::Updates) knows the fingerprints
-//! that were looked up ahead, and whoever replaces a record takes its fingerprint out. A put whose fingerprint is no
-//! longer there looks it up again.
+//! Another thread may replace a record between the two. So [`Updates`](super::publish::Updates) has the fingerprints
+//! that were looked up ahead, and a thread that replaces a record removes its fingerprint. A put whose fingerprint was
+//! removed looks it up again.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +18,7 @@ use crate::api::Table;
 /// Pairs that are looked up together.
 pub(super) const AHEAD_MAX: usize = 1024;
 
-/// Old records of a batch, by fingerprint. Those that hold other keys too are not among them.
+/// The old records of a batch, by fingerprint, except those that also hold other keys.
 #[derive(Debug)]
 pub(super) struct LookedUp<'a, T: Table> {
     inner: &'a Inner<T>,
@@ -27,7 +27,7 @@ pub(super) struct LookedUp<'a, T: Table> {
     places: BTreeMap<Fingerprint, OldPair>,
 }
 
-/// What was there of a key before it is put.
+/// The record of a key before it is put.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct OldPair {
     /// The record of its fingerprint.
@@ -36,7 +36,7 @@ pub(super) struct OldPair {
     pub(super) value_bytes: Option<u64>,
 }
 
-/// What a cache's record of a key's fingerprint says of the key; `None` if it holds other keys.
+/// Returns what a cache's record of a key's fingerprint says about the key; `None` if it holds other keys.
 fn old_pair(found: Found<'_>, print: &Fingerprint, key: &[u8]) -> Option<OldPair> {
     let (reference, record) = match found {
         Found::Absent => return Some(OldPair { reference: None, value_bytes: None }),
@@ -49,7 +49,7 @@ fn old_pair(found: Found<'_>, print: &Fingerprint, key: &[u8]) -> Option<OldPair
 }
 
 impl<T: Table> LookedUp<'_, T> {
-    /// The record that a put may replace unread. The caller holds the stripe.
+    /// Returns the record that a put may replace unread. The caller holds the stripe.
     pub(super) fn old(&self, fingerprint: &Fingerprint) -> Option<OldPair> {
         let place = self.places.get(fingerprint)?;
         lock(&self.inner.updates).is_ahead(self.batch, fingerprint).then_some(*place)
@@ -63,12 +63,13 @@ impl<T: Table> Drop for LookedUp<'_, T> {
 }
 
 impl<T: Table> Inner<T> {
-    /// What the cache says of a key before it is put; `None` if nothing, or that the record holds other keys.
+    /// Returns what the cache knows of a key before it is put; `None` if it knows nothing, or if the record holds other
+    /// keys.
     pub(super) fn known_of(&self, print: &Fingerprint, key: &[u8]) -> Option<OldPair> {
         self.cache.get()?.ask(print, |found| old_pair(found, print, key)).ok().flatten()
     }
 
-    /// Takes out the keys that the cache knows, in the order of their fingerprints; returns the fingerprints that stay.
+    /// Removes the keys that the cache knows, in the order of their fingerprints; returns the remaining fingerprints.
     fn take_known(
         &self,
         keys: &mut BTreeMap<Fingerprint, &[u8]>,
@@ -91,7 +92,7 @@ impl<T: Table> Inner<T> {
         keys.keys().copied().collect()
     }
 
-    /// Looks up where the records of these keys are, and whether each holds only its key.
+    /// Looks up the records of these keys, and whether each holds only its key.
     pub(super) fn look_ahead<'k>(
         &self,
         keys_given: impl Iterator<Item = &'k [u8]>,
@@ -112,7 +113,7 @@ impl<T: Table> Inner<T> {
         let mut starts = self.values.read_starts(&old.collect::<Vec<_>>())?.into_iter();
         for ((print, key), place) in keys.into_iter().zip(located) {
             let start = place.and_then(|_| starts.next().flatten());
-            // A record that is gone is replaced as if it held nothing.
+            // A record that is gone is replaced as if it were empty.
             let value_bytes = match &start {
                 None => None,
                 Some(start) => match only_pair(start, &print) {

@@ -1,5 +1,5 @@
-//! What a map does on the volume's background threads: it publishes once in a period, and warms its cache up; and apart
-//! from that, so that neither waits for the other, it cleans its value log before puts need the space.
+//! The work of a map on the volume's background threads: it publishes once in a period, and warms up its cache.
+//! Independently, so that neither waits for the other, it cleans its value log before puts need the space.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
@@ -10,7 +10,7 @@ use super::{Inner, lock};
 use crate::Result;
 use crate::api::Table;
 
-/// A map's background work, for as long as it is kept.
+/// A map's background work, which ends when this is dropped.
 #[derive(Debug)]
 pub(super) struct Background<T: Table> {
     _periods: Arc<Periods<T>>,
@@ -25,7 +25,7 @@ struct Cleaning<T: Table>(Arc<Inner<T>>);
 
 impl<T: Table> BackgroundWork for Cleaning<T> {
     fn work(&self) -> bool {
-        // The put that needs the space tries again, and tells what fails.
+        // The put that needs the space tries again, and reports the failure.
         let _ = self.0.clean_ahead();
         false
     }
@@ -33,7 +33,7 @@ impl<T: Table> BackgroundWork for Cleaning<T> {
 
 impl<T: Table> BackgroundWork for Periods<T> {
     fn work(&self) -> bool {
-        // A failed device has poisoned the volume, and a full table refuses the next update.
+        // A failed device has poisoned the volume, and a full table rejects the next update.
         let _ = self.0.sync_what_is_new();
         self.0.warm_up_if_asked();
         false
@@ -41,7 +41,7 @@ impl<T: Table> BackgroundWork for Periods<T> {
 }
 
 impl<T: Table + 'static> Background<T> {
-    /// Has the volume's threads work for the map; `None` where those who call it do.
+    /// Lets the volume's threads work for the map; returns `None` if the calling threads do that work.
     ///
     /// # Errors
     /// No thread can start.
@@ -64,7 +64,7 @@ impl<T: Table + 'static> Background<T> {
 }
 
 impl<T: Table> Inner<T> {
-    /// Publishes what came since the last period, and makes it durable.
+    /// Publishes the updates since the last period, and makes them durable.
     fn sync_what_is_new(&self) -> Result<()> {
         let noted = lock(&self.updates).noted();
         if self.synced.load(Relaxed) == noted {
@@ -78,7 +78,7 @@ impl<T: Table> Inner<T> {
         Ok(())
     }
 
-    /// Ends the work in the background, and waits for what runs.
+    /// Ends the background work, and waits for running jobs.
     pub(super) fn end_background(&self) {
         self.is_closing.store(true, SeqCst);
         self.asker.get().into_iter().for_each(Asker::end);

@@ -1,5 +1,5 @@
-//! How much a map writes at a time. Records wait in a batch, whose RAM is claimed of a pool as the map writes more, and
-//! is free again while it writes nothing.
+//! The amount that a map writes at a time. Records wait in a batch, whose RAM is claimed from a pool as the map writes
+//! more, and is released while it writes nothing.
 
 use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::Relaxed;
@@ -11,27 +11,27 @@ use super::lock;
 use crate::Result;
 use crate::ram::{RamPool, SpareRam};
 
-/// The smallest batch, in bytes, and the part of the free RAM that a larger one has at most.
+/// The smallest batch, in bytes, and the largest share of the free RAM that a larger one has.
 const BATCH_BYTES_MIN: usize = 8 << 10;
 const BATCHES_IN_FREE_RAM: u64 = 64;
 
-/// Bytes of records that wait for their write.
+/// The size of batches of records that wait for their write.
 #[derive(Debug)]
 pub(super) struct Batches {
     config: ValuesConfig,
-    /// At most, but for the last one.
+    /// The most bytes of a batch, except for the last record.
     bytes: AtomicUsize,
-    /// Batches that were full since there is as much RAM for them.
+    /// The number of full batches since there has been enough RAM for them.
     full: AtomicUsize,
     pool: OnceLock<Mutex<PoolShare>>,
 }
 
-/// A map's claim of a pool.
+/// A map's claim in a pool.
 #[derive(Debug)]
 pub(crate) struct PoolShare {
     pub pool: Arc<RamPool>,
     pub name: String,
-    /// What its cache may take of the pool, where that is not its table's to say.
+    /// The RAM that its cache may take from the pool, unless its table manages that.
     pub spare: Option<Arc<SpareRam>>,
 }
 
@@ -43,28 +43,28 @@ impl PoolShare {
 }
 
 impl Batches {
-    /// Batches of an I/O chunk.
+    /// Creates batches of an I/O chunk.
     pub fn new(config: ValuesConfig) -> Self {
         let bytes = AtomicUsize::new(config.io_chunk_bytes());
         Self { config, bytes, full: AtomicUsize::new(0), pool: OnceLock::new() }
     }
 
-    /// Bytes of a batch, at most, but for the last record.
+    /// Returns the most bytes of a batch, except for the last record.
     pub fn bytes(&self) -> usize {
         self.bytes.load(Relaxed)
     }
 
-    /// Batches of at most that many bytes.
+    /// Limits batches to at most `bytes`.
     pub fn limit(&self, bytes: u64) {
         let most = self.config.io_chunk_bytes();
         let bytes = usize::try_from(bytes).unwrap_or(most).clamp(1, most);
         self.bytes.store(bytes, Relaxed);
     }
 
-    /// Has their RAM be of a pool, from the smallest ones on.
+    /// Claims their RAM from a pool, beginning with the smallest batches.
     ///
     /// # Errors
-    /// [`TooLittleRam`](crate::Error::TooLittleRam): the pool has less than these take.
+    /// [`TooLittleRam`](crate::Error::TooLittleRam) if the pool has less than these take.
     pub fn claim_of(&self, share: PoolShare) -> Result<()> {
         self.limit(BATCH_BYTES_MIN as u64);
         share.claim(&self.config, self.bytes())?;
@@ -72,8 +72,8 @@ impl Batches {
         Ok(())
     }
 
-    /// A batch was full: the next ones have twice the bytes, if the pool has much more. It is asked less and less
-    /// often.
+    /// Notes that a batch was full: the next ones have twice the bytes, if the pool has much more. The pool is asked
+    /// less and less often.
     pub fn was_full(&self) {
         let Some(pool) = self.pool.get() else { return };
         let full = self.full.fetch_add(1, Relaxed) + 1;
@@ -90,7 +90,7 @@ impl Batches {
         }
     }
 
-    /// Nothing waits, and nothing came for a while: others may have the RAM.
+    /// Notes that nothing waits, and nothing arrived for a while: the RAM is released to others.
     pub fn rest(&self) {
         let Some(pool) = self.pool.get() else { return };
         if self.bytes() <= BATCH_BYTES_MIN {
@@ -99,7 +99,7 @@ impl Batches {
         let share = lock(pool);
         self.limit(BATCH_BYTES_MIN as u64);
         self.full.store(0, Relaxed);
-        // It is less than it has.
+        // It is less than the current claim.
         let _ = share.claim(&self.config, self.bytes());
     }
 }

@@ -1,6 +1,6 @@
-//! Updates that depend on what is there: put only over an older value, append, remove and return.
+//! Updates that depend on the current value: put only over an older value, append, remove and return.
 //!
-//! The decision is taken while the stripe of the key's fingerprint is held, so it is atomic with the update.
+//! The decision is made while the stripe of the key's fingerprint is held, so it is atomic with the update.
 
 use std::borrow::Cow;
 
@@ -15,58 +15,58 @@ use crate::Result;
 use crate::api::Table;
 use nandex_store::values::format::RECORD_HEADER_BYTES;
 
-/// What an update must know of the value that is there.
+/// The part of the current value that an update needs to know.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Look {
-    /// Its length: of its record the first page is read.
+    /// Its length: the first page of its record is read.
     Length,
-    /// All of it.
+    /// The whole value.
     Value,
 }
 
-/// A key that is there.
+/// A key that is present.
 #[derive(Clone, Copy, Debug)]
 pub struct Present<'a> {
     /// Bytes of its value.
     pub value_bytes: u64,
-    /// The value, if the update asked for it.
+    /// The value, if the update requested it.
     pub value: Option<&'a [u8]>,
 }
 
-/// What an update does.
+/// The effect of an update.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Change<'v> {
-    /// Nothing.
+    /// Change nothing.
     Keep,
     /// Put this value.
     Put(Cow<'v, [u8]>),
-    /// Remove the key; nothing if it is not there.
+    /// Remove the key, if it is present.
     Remove,
 }
 
-/// A key to update by what is there.
+/// A key to update depending on its current value.
 #[derive(Clone, Copy, Debug)]
 pub struct PairUpdate<'k> {
     /// The key.
     pub key: &'k [u8],
-    /// What the decision needs.
+    /// The part of the current value that the decision needs.
     pub look: Look,
-    /// Bytes of the value that will be put, as far as they are known. They decide when an I/O chunk is full.
+    /// The bytes of the value that will be put, as far as they are known. They determine when an I/O chunk is full.
     pub put_bytes: u64,
 }
 
-/// Decides what an update does, given what is there. It may be asked again while the value log makes space; the last
-/// answer counts.
+/// Decides the effect of an update, given the current value. It may be called again while the value log makes space;
+/// the last answer is used.
 pub type Decide<'d, 'v> = dyn FnMut(Option<Present<'_>>) -> Change<'v> + 'd;
 
-/// As [`Decide`], for the update of this number in a batch.
+/// Like [`Decide`], for the update with the given number in a batch.
 pub type DecideMany<'d, 'v> = dyn FnMut(usize, Option<Present<'_>>) -> Change<'v> + 'd;
 
 impl<T: Table + 'static> LargeTable<T> {
-    /// Does with a key what `decide` says of it. Atomic: nobody changes the key between the decision and its effect.
-    /// `decide` must not call this table.
+    /// Atomically reads, modifies and writes one key, as `decide` says: no other thread changes the key between the
+    /// decision and its effect. `decide` must not call this table.
     ///
-    /// Costs a lookup of the table, a read of the record as far as the update looks at it, and a put or a removal.
+    /// Costs a lookup of the table, a read of as much of the record as the update needs, and a put or a removal.
     ///
     /// # Errors
     /// As [`get`](Self::get), [`put`](Self::put) and [`remove`](Self::remove).
@@ -75,8 +75,8 @@ impl<T: Table + 'static> LargeTable<T> {
         self.inner.acknowledge()
     }
 
-    /// As [`change`](Self::change) of each, in order; the lookups overlap, and all share the acknowledgement. Gives
-    /// each one's result: one that fails does not stop the others.
+    /// Does [`change`](Self::change) for each, in order; the lookups overlap, and all share the acknowledgement.
+    /// Returns the result of each: one that fails does not stop the others.
     ///
     /// # Errors
     /// A failed acknowledgement, after which each change may or may not be durable.
@@ -87,7 +87,7 @@ impl<T: Table + 'static> LargeTable<T> {
     ) -> Result<Vec<Result<()>>> {
         let mut results = Vec::with_capacity(updates.len());
         for chunk in updates.chunks(AHEAD_MAX) {
-            // A key whose lookup fails here has that failure again when it is changed.
+            // A key whose lookup fails here fails again when it is changed.
             let ahead = self.inner.look_ahead_of(chunk).unwrap_or(None);
             for update in chunk {
                 let index = results.len();
@@ -100,11 +100,11 @@ impl<T: Table + 'static> LargeTable<T> {
     }
 }
 
-/// What was read of an old record.
+/// The result of reading an old record.
 enum OldRecord {
     /// There is none.
     None,
-    /// It holds only the key, with a value of that many bytes.
+    /// The record holds only the key, with a value of this length.
     Only(u64),
     /// The record.
     Whole(Vec<u8>),
@@ -189,7 +189,7 @@ impl<T: Table> Inner<T> {
         Ok(Attempt::Done)
     }
 
-    /// What the cache says of the record that is there.
+    /// Returns what the cache knows of the current record.
     fn old_in_cache(
         &self,
         print: &Fingerprint,
@@ -208,7 +208,7 @@ impl<T: Table> Inner<T> {
         known.ok()
     }
 
-    /// The record that is there, as far as the update must know it; the caller holds the stripe.
+    /// Reads as much of the current record as the update needs; the caller holds the stripe.
     fn old_record(
         &self,
         (print, update): (&Fingerprint, PairUpdate<'_>),

@@ -1,40 +1,40 @@
-//! Which fingerprints updates have changed since a moment, in two bytes for each.
+//! The fingerprints that updates have changed since a moment, in two bytes for each.
 //!
-//! A Bloom filter whose bits for a fingerprint are all in one word. What it does not have has not changed. It has a
-//! few others by mistake, so what it has is looked up. Fingerprints are hashes: some of their bits choose the word and
-//! the bits in it.
+//! It is a Bloom filter whose bits for a fingerprint are all in one word. A fingerprint that it does not contain has
+//! not changed. It has a few false positives, so fingerprints that it contains are looked up. Fingerprints are hashes:
+//! some of their bits select the word and the bits in it.
 
 use nandex_store::bytes::get_u64;
 use nandex_store::mutants::{Barrier, is_on};
 
 use super::format::Fingerprint;
 
-/// Bits of the filter for each fingerprint, and how many of them are set.
+/// The bits of the filter for each fingerprint, and the number of them that are set.
 const BITS_EACH: usize = 16;
 const BITS_SET: u32 = 4;
 
-/// How many times the fingerprints for which there is RAM may be noted. With 4 bits for each about one in six of the
-/// others seems to have changed: that many lookups cost less than another pass over the table.
+/// The factor by which the fingerprints noted may exceed those for which there is RAM. With 4 bits for each about one
+/// in six of the others is a false positive: their lookups cost less than another pass over the table.
 const OVERFULL: usize = 4;
 
-/// Fingerprints that have changed. They keep their memory for the next time: the allocator keeps more of what is freed
-/// the larger the pieces are.
+/// Fingerprints that have changed. The memory is kept for the next time, because the allocator retains more of what is
+/// freed the larger the pieces are.
 #[derive(Debug, Default)]
 pub(super) struct Changes {
     are_noted: bool,
     words: Vec<u64>,
-    /// Fingerprints noted, and how many there may be.
+    /// The number of fingerprints noted, and the most there may be.
     count: usize,
     most: usize,
 }
 
 impl Changes {
-    /// RAM for that many fingerprints, in bytes.
+    /// Returns the RAM for `most` fingerprints, in bytes.
     pub(super) fn ram_bytes_of(most: u64) -> u64 {
         most * BITS_EACH as u64 / 8
     }
 
-    /// Notes from now on which change, with RAM for that many, up to [`OVERFULL`] times as many.
+    /// Begins to note changed fingerprints, with RAM for `most`, up to [`OVERFULL`] times as many.
     pub(super) fn begin(&mut self, most: usize) {
         let words = (most * BITS_EACH).div_ceil(u64::BITS as usize).max(1);
         self.words.clear();
@@ -43,7 +43,7 @@ impl Changes {
         (self.are_noted, self.count, self.most) = (true, 0, OVERFULL * most);
     }
 
-    /// Ends that.
+    /// Stops noting changes.
     pub(super) fn end(&mut self) {
         self.are_noted = false;
     }
@@ -60,7 +60,7 @@ impl Changes {
         }
     }
 
-    /// Whether this one may have changed; `None` if that is not known, or no longer.
+    /// Returns whether this one may have changed; `None` if that is not known, or no longer known.
     pub(super) fn may_have(&self, fingerprint: &Fingerprint) -> Option<bool> {
         let (word, bits) = self.are_noted.then(|| self.place(fingerprint))?;
         Some(is_on(Barrier::CleaningHeedsUpdates) && self.words[word] & bits == bits)
@@ -71,7 +71,7 @@ impl Changes {
         self.words.capacity() * size_of::<u64>()
     }
 
-    /// Gives back the memory, if nothing is noted.
+    /// Releases the memory, if nothing is noted.
     pub(super) fn rest(&mut self) {
         if !self.are_noted {
             self.words = Vec::new();
@@ -102,7 +102,7 @@ mod tests {
         print
     }
 
-    /// How many of these may have changed.
+    /// Returns how many of these may have changed.
     fn count(changes: &Changes, numbers: Range<u64>) -> usize {
         numbers.filter(|it| changes.may_have(&print(*it)) == Some(true)).count()
     }

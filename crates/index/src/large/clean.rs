@@ -19,36 +19,36 @@ use crate::api::Table;
 use crate::model::text;
 use crate::{Error, Result};
 
-/// Segments that are cleaned for a put before a log that grows does so instead. Two or three that are worth it gain
-/// one, unless records are long.
+/// The number of segments that are cleaned for a put before a growing log grows instead. Cleaning two or three that are
+/// worth it usually gains one, unless records are long.
 const CLEANED_MAX: u32 = 4;
 
-/// Bytes of the segments that are given back together, at most, unless one has more: the syncs before that take some
+/// The most bytes of the segments that are freed together, unless one has more: the syncs before that take some
 /// milliseconds, in which a log of short segments would be full again.
 const GROUP_BYTES: u64 = 4 << 20;
 
-/// Records that are looked up together, and their bytes.
+/// The records that are looked up together, and their bytes.
 const DOUBTFUL_MAX: usize = 1024;
 const DOUBTFUL_BYTES_MAX: usize = 128 << 10;
 
-/// How long a put waits for another thread's cleaning before it looks again.
+/// The longest wait of a put for another thread's cleaning before it checks again.
 const FREED_WAIT: Duration = Duration::from_millis(20);
 
 /// Receives each record of a segment, with its place and fingerprint.
 type Visit<'a> = dyn FnMut(ValueRef, Fingerprint, &[u8]) -> Result<()> + 'a;
 
-/// How far a segment was cleaned.
+/// The extent to which a segment was cleaned.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Cleaned {
     /// It was freed.
     Whole,
     /// There was no space for copies of all its live records.
     InPart,
-    /// Too much has changed meanwhile to tell which of its records are live.
+    /// Too much has changed meanwhile to determine which of its records are live.
     UpToChanges,
 }
 
-/// Segments whose live records were copied, and that are not free yet: what they wait for is the same for all.
+/// Segments whose live records were copied, and that are not free yet: they all wait for the same conditions.
 #[derive(Default)]
 struct Group {
     segments: Vec<LiveSegment>,
@@ -62,8 +62,8 @@ impl Group {
     }
 }
 
-/// Records of which only a lookup tells whether they are live: their segment was not marked, or their fingerprints may
-/// have changed since.
+/// Records whose liveness only a lookup determines: their segment was not marked, or their fingerprints may have
+/// changed since.
 #[derive(Default)]
 struct Doubtful {
     places: Vec<(ValueRef, Fingerprint)>,
@@ -77,57 +77,57 @@ impl Doubtful {
         self.records.extend_from_slice(record);
     }
 
-    /// Returns whether more would take much RAM.
+    /// Returns whether more records would take much RAM.
     fn are_enough(&self) -> bool {
         self.places.len() >= DOUBTFUL_MAX || self.records.len() >= DOUBTFUL_BYTES_MAX
     }
 }
 
-/// Who frees space in the value log, and who waits for it.
+/// The state of freeing space in the value log, for threads that free it and threads that wait.
 #[derive(Debug, Default)]
 pub(super) struct Cleaning {
     /// Held while freeing space.
     cleaner: Mutex<()>,
-    /// Segments that were cleaned, and may be used.
+    /// The number of segments that were cleaned, and may be used.
     freed: Mutex<u64>,
     has_freed: Condvar,
-    /// Asks for a background thread; not set where there is none.
+    /// Requests a background thread; not set if there are none.
     pub(super) asker: OnceLock<Asker>,
-    /// Bytes of what is known of the live records of segments that are cleaned.
+    /// The bytes of the marks of live records in segments that are being cleaned.
     marks_bytes: AtomicU64,
-    /// Keys that a pass over the table has seen. It keeps its memory for the next one.
+    /// The keys that a pass over the table has seen. It keeps its memory for the next one.
     seen: Mutex<Prints>,
-    /// How fast puts go on during a pass.
+    /// The pace of puts during a pass.
     pub(super) pace: Pace,
 }
 
 impl Cleaning {
-    /// Keys that a pass has seen; the next one clears them.
+    /// Returns the keys that a pass has seen; the next one clears them.
     pub(super) fn seen(&self) -> MutexGuard<'_, Prints> {
         lock(&self.seen)
     }
 
     /// RAM that it takes, in bytes.
     pub(super) fn ram_bytes(&self) -> u64 {
-        // A pass that goes on has it.
+        // A running pass holds it.
         let seen = self.seen.try_lock().map_or(0, |seen| seen.capacity());
         self.marks_bytes.load(Relaxed) + (seen * (size_of::<Fingerprint>() + 1)) as u64
     }
 
-    /// Gives back the memory of the last pass.
+    /// Releases the memory of the last pass.
     pub(super) fn rest(&self) {
         if let Ok(mut seen) = self.seen.try_lock() {
             *seen = Prints::default();
         }
     }
 
-    /// Lets those go on who wait for space.
+    /// Wakes threads that wait for space.
     fn tell_freed(&self) {
         *lock(&self.freed) += 1;
         self.has_freed.notify_all();
     }
 
-    /// Waits until somebody else has freed space; not for long.
+    /// Waits a short time until another thread has freed space.
     fn wait_for_freed(&self) {
         let freed = lock(&self.freed);
         let before = *freed;
@@ -138,7 +138,7 @@ impl Cleaning {
 }
 
 impl<T: Table> Inner<T> {
-    /// Frees space for a record of this many bytes, unless somebody else does. The caller holds no stripe.
+    /// Frees space for a record of this many bytes, unless another thread does. The caller holds no stripe.
     pub(super) fn make_space(&self, bytes: u64) -> Result<()> {
         let mut asks = self.cleaning.asker.get();
         loop {
@@ -159,7 +159,7 @@ impl<T: Table> Inner<T> {
         }
     }
 
-    /// Cleans for puts to come, where free segments run short and some are worth it.
+    /// Cleans in advance for later puts, if free segments run short and some are worth cleaning.
     ///
     /// # Errors
     /// A failed read or write.
@@ -170,9 +170,9 @@ impl<T: Table> Inner<T> {
         Ok(())
     }
 
-    /// Cleans while free segments run short and have not the bytes of a group, so that puts do not wait for each one:
-    /// the more are free, the more are cleaned together. Ends where copies take what is freed. A log that does not grow
-    /// may be nearly full of what lives, where to clean more than is needed only copies more.
+    /// Cleans while free segments run short and have fewer bytes than a group, so that puts do not wait for each one:
+    /// the more are free, the more are cleaned together. Stops when copies take what is freed. A log that does not grow
+    /// may be nearly full of live records; cleaning more than is needed would then only copy more.
     fn clean_groups(&self) -> Result<()> {
         let mut free_bytes = self.values.free_bytes_for_copies();
         while self.values.cleans_ahead() && !self.is_closing.load(Relaxed) {
@@ -187,7 +187,7 @@ impl<T: Table> Inner<T> {
         Ok(())
     }
 
-    /// Gives back the memory of the last pass, where none goes on.
+    /// Releases the memory of the last pass, if none is running.
     pub(super) fn rest_from_cleaning(&self) {
         let Ok(_lock) = self.cleaning.cleaner.try_lock() else { return };
         self.cleaning.rest();
@@ -199,7 +199,7 @@ impl<T: Table> Inner<T> {
         self.values.config().when_full == WhenFull::Grow
     }
 
-    /// Has the background clean, where free segments run short.
+    /// Requests cleaning from the background, if free segments run short.
     pub(super) fn ask_for_cleaning(&self) {
         if let Some(asker) = self.cleaning.asker.get()
             && self.values.cleans_ahead()
@@ -218,12 +218,12 @@ impl<T: Table> Inner<T> {
                 if cleaned == 0 || has_cleaned_on || !self.grows() {
                     return Ok(());
                 }
-                // Copies may take the space that there was.
+                // Copies may use the space that was available.
                 has_cleaned_on = true;
                 self.clean_groups()?;
                 continue;
             }
-            // What the table says of its keys is an estimate.
+            // The table's own count of keys is an estimate.
             if cleaned == CLEANED_MAX {
                 self.recount()?;
             }
@@ -242,9 +242,9 @@ impl<T: Table> Inner<T> {
         if self.values.has_space(bytes) { Ok(()) } else { Err(self.full()) }
     }
 
-    /// Cleans the segments with the best ratio of garbage to copies, together.
-    /// Returns whether that may have gained anything. Crashes during cleaning may have used up the reserve for copies;
-    /// those are then found to be garbage first.
+    /// Cleans the segments with the best ratio of garbage to copies, together. Returns whether that may have gained
+    /// anything. Crashes during cleaning may have used up the reserve for copies; those are then found to be garbage
+    /// first.
     fn clean_some(&self, bytes: u64) -> Result<bool> {
         let Some(segment) = self.choose(bytes)? else { return Ok(false) };
         let cleaned = self.clean_together(segment, bytes);
@@ -260,9 +260,9 @@ impl<T: Table> Inner<T> {
         Ok(has_uncounted)
     }
 
-    /// Cleans the best segment, and with it others, so that they share what makes it durable; up to [`GROUP_BYTES`] of
-    /// them, or as many as are worth it if the table is read for that as a whole. Of a log that evicts, others may be
-    /// gone by then.
+    /// Cleans the best segment, and with it others, so that they share the operations that make it durable; up to
+    /// [`GROUP_BYTES`] of them, or as many as are worth it if the whole table is read for that. In a log that evicts,
+    /// others may be gone by then.
     fn clean_together(&self, best: LiveSegment, bytes: u64) -> Result<Cleaned> {
         let mut together = self.values.all_worth_cleaning(bytes);
         if self.values.config().when_full.evicts() || together.first() != Some(&best) {
@@ -271,7 +271,7 @@ impl<T: Table> Inner<T> {
         let marks = self.mark(&together)?;
         if let Some(marks) = &marks {
             self.cleaning.marks_bytes.store(marks.ram_bytes(), Relaxed);
-            // Now all counts are exact. If others are better than these were expected to be, they are next.
+            // Now all counts are exact. Other segments that turn out to be better than expected are next.
             let best = self.values.all_worth_cleaning(bytes);
             together.retain(|segment| best.iter().any(|it| it.slot == segment.slot));
         }
@@ -282,7 +282,7 @@ impl<T: Table> Inner<T> {
                 if marks.is_none() || self.is_closing.load(Relaxed) {
                     break;
                 }
-                // What was freed takes the copies of what comes next, and what others put.
+                // The freed space takes the copies of the next segments, and the puts of other threads.
                 if !self.values.has_space(bytes) {
                     self.volume.checkpoint()?;
                     self.cleaning.tell_freed();
@@ -298,7 +298,7 @@ impl<T: Table> Inner<T> {
         Ok(Cleaned::Whole)
     }
 
-    /// Returns whether a segment may share what makes the copies of others durable.
+    /// Returns whether a segment may share the operations that make the copies of others durable.
     fn may_join(&self, group: &Group, segment: LiveSegment) -> bool {
         group.bytes + segment.written_bytes() <= GROUP_BYTES
             && segment.live_bytes <= self.values.free_bytes_for_copies()
@@ -319,7 +319,7 @@ impl<T: Table> Inner<T> {
         Ok(())
     }
 
-    /// Counts what is live of each segment, if it is unknown which of the records are dead; returns whether it was.
+    /// Counts the live records of each segment, if it is unknown which of the records are dead; returns whether it did.
     fn recount(&self) -> Result<bool> {
         if !self.has_unread.swap(false, Relaxed) {
             return Ok(false);
@@ -354,8 +354,8 @@ impl<T: Table> Inner<T> {
         Error::GrowthStopped { entries: self.table.stats().entries, reason }
     }
 
-    /// The next segment to clean. Before it reports that there is none, it recounts the live bytes of
-    /// segments whose count a crash may have made too high.
+    /// Returns the next segment to clean. Before it reports that there is none, it recounts the live bytes of segments
+    /// whose count a crash may have made too high.
     fn choose(&self, bytes: u64) -> Result<Option<LiveSegment>> {
         loop {
             if let Some(segment) = self.values.worth_cleaning(bytes) {
@@ -428,8 +428,8 @@ impl<T: Table> Inner<T> {
         Ok(Cleaned::Whole)
     }
 
-    /// Copies those of some records that are live, whose places are looked up together. One that has been replaced
-    /// stays so, and no update has to wait for that; the others are asked for once more.
+    /// Copies the live records among some, whose places are looked up together. A record that has been replaced stays
+    /// dead, and no update has to wait for that; the others are looked up once more.
     fn copy_doubtful(&self, marks: Option<&Marks>, doubtful: &mut Doubtful) -> Result<Cleaned> {
         let Doubtful { places, records, .. } = std::mem::take(doubtful);
         let prints: Vec<_> = places.iter().map(|(_, print)| *print).collect();

@@ -1,4 +1,4 @@
-//! The bytes of a record: all keys of one fingerprint with their values, as drawn in docs/format.md.
+//! The encoding of a record: all keys of one fingerprint with their values, as drawn in docs/format.md.
 
 use nandex_device::PageId;
 use nandex_store::bytes::Reader;
@@ -6,7 +6,7 @@ use nandex_store::hash::KeyHash;
 
 use crate::Result;
 
-/// Bytes of a fingerprint: of the keys of the table that holds the references.
+/// The bytes of a fingerprint, which is a key of the table of references.
 pub const FINGERPRINT_BYTES: usize = 16;
 
 /// Bytes of a record before its entries.
@@ -18,7 +18,7 @@ pub const ENTRY_HEADER_BYTES: usize = 8;
 /// A key's hash by the volume's hash function, as the table's key.
 pub type Fingerprint = [u8; FINGERPRINT_BYTES];
 
-/// The fingerprint of a key with this hash.
+/// Returns the fingerprint of a key with this hash.
 #[must_use]
 pub fn fingerprint(hash: KeyHash) -> Fingerprint {
     let mut out = [0; FINGERPRINT_BYTES];
@@ -27,11 +27,11 @@ pub fn fingerprint(hash: KeyHash) -> Fingerprint {
     out
 }
 
-/// The most bytes of a key that may name its group.
+/// The most bytes of a key that may identify its group.
 pub const GROUP_BYTES_MAX: usize = 8;
 
-/// The fingerprint of a key with this hash in a table of groups: it begins with the first `group_bytes` bytes of the
-/// key, with zeros behind a shorter one.
+/// Returns the fingerprint of a key with this hash in a table of groups: it begins with the first `group_bytes` bytes
+/// of the key, padded with zeros if the key is shorter.
 #[must_use]
 pub fn grouped_fingerprint(hash: KeyHash, key: &[u8], group_bytes: usize) -> Fingerprint {
     let mut out = fingerprint(hash);
@@ -44,27 +44,27 @@ pub fn grouped_fingerprint(hash: KeyHash, key: &[u8], group_bytes: usize) -> Fin
 /// A key and its value.
 pub type Pair<'a> = (&'a [u8], &'a [u8]);
 
-/// The content of a record.
+/// The contents of a record.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Record<'a> {
     /// The fingerprint of all its keys.
     pub fingerprint: Fingerprint,
-    /// Its keys, which are all different, and their values. Nearly always there is one.
+    /// Its keys, which are all different, and their values. There is nearly always only one.
     pub pairs: Vec<Pair<'a>>,
 }
 
 impl<'a> Record<'a> {
-    /// Bytes of a record of these pairs.
+    /// Returns the bytes of a record of these pairs.
     #[must_use]
     pub fn bytes(pairs: &[Pair<'_>]) -> u64 {
         let pair = |(key, value): &Pair<'_>| (ENTRY_HEADER_BYTES + key.len() + value.len()) as u64;
         HEADER_BYTES as u64 + pairs.iter().map(pair).sum::<u64>()
     }
 
-    /// Its headers; [`parts`](Self::parts) combines them with the keys and values.
+    /// Encodes its headers; [`parts`](Self::parts) combines them with the keys and values.
     ///
     /// # Panics
-    /// If a key or value is longer than 4 GiB, or there are that many pairs.
+    /// If a key or value is longer than 4 GiB, or there are 2^32 pairs or more.
     #[must_use]
     pub fn headers(&self) -> Vec<u8> {
         let number = |len: usize| u32::try_from(len).expect("keys and values are below 4 GiB");
@@ -77,10 +77,10 @@ impl<'a> Record<'a> {
         out
     }
 
-    /// Reads a record from bytes that may be anything; `page` is for the error.
+    /// Decodes a record from untrusted bytes; `page` is for the error.
     ///
     /// # Errors
-    /// Bytes that are no record.
+    /// Bytes that are not a record.
     pub fn decode(bytes: &'a [u8], page: PageId) -> Result<Self> {
         let mut reader = Reader::new(bytes, "record of a large value", page);
         let mut fingerprint = [0; FINGERPRINT_BYTES];
@@ -101,13 +101,13 @@ impl<'a> Record<'a> {
         Ok(Self { fingerprint, pairs })
     }
 
-    /// The value under a key.
+    /// Returns the value of a key.
     #[must_use]
     pub fn value(&self, key: &[u8]) -> Option<&'a [u8]> {
         self.pairs.iter().find(|(other, _)| *other == key).map(|(_, value)| *value)
     }
 
-    /// All of its bytes, in parts, with these headers.
+    /// Returns all of its bytes, in parts, with these headers.
     #[must_use]
     pub fn parts(&self, headers: &'a [u8]) -> Vec<&'a [u8]> {
         let pairs = self.pairs.iter().flat_map(|(key, value)| [*key, *value]);
@@ -115,14 +115,14 @@ impl<'a> Record<'a> {
     }
 }
 
-/// Do these first bytes of a record say that `key` is its only key?
+/// Returns whether `key` is the only key of a record, according to its first bytes.
 #[must_use]
 pub fn is_only_key(start: &[u8], fingerprint: &Fingerprint, key: &[u8]) -> bool {
     only_pair(start, fingerprint).is_some_and(|(found, _)| found == key)
 }
 
-/// The only key of a record, and the bytes of its value, as these first bytes of it say; `None` where it has several
-/// keys, or its key is longer than what is there.
+/// Returns the only key of a record, and the bytes of its value, according to its first bytes; `None` if it has several
+/// keys, or its key is longer than these bytes.
 #[must_use]
 pub fn only_pair<'s>(start: &'s [u8], fingerprint: &Fingerprint) -> Option<(&'s [u8], u32)> {
     let header = start.get(..HEADER_BYTES + ENTRY_HEADER_BYTES)?;

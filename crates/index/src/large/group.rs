@@ -1,7 +1,7 @@
 //! Tables whose fingerprints keep the first bytes of a key, so that the keys of a group are found by the index alone.
 //!
-//! A scan goes through fingerprints in their order and not through places. So it goes on where it stopped however
-//! records have moved meanwhile, and gives each key that stays exactly once.
+//! A scan goes through fingerprints in their order rather than through places. So it can continue where it stopped
+//! however records have moved meanwhile, and returns each key that stays exactly once.
 
 use std::collections::BTreeSet;
 
@@ -16,13 +16,13 @@ use crate::any::{AnyEntries, AnyTable};
 use crate::api::Table;
 use crate::{Error, Result};
 
-/// Records whose keys are read at a time.
+/// The records whose keys are read at a time.
 const KEYS_BATCH: usize = 256;
 
-/// Bytes of a record that are read for its key; a longer key takes one more read.
+/// The bytes of a record that are read for its key; a longer key takes one more read.
 const KEY_READ_BYTES: usize = HEADER_BYTES + ENTRY_HEADER_BYTES + 512;
 
-/// A key that is there.
+/// A key that is present.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct StoredKey {
     /// Its fingerprint.
@@ -34,11 +34,11 @@ pub struct StoredKey {
 }
 
 impl<T: Table + 'static> LargeTable<T> {
-    /// As [`create`](Self::create), with fingerprints that begin with the first `group_bytes` bytes of their key, at
+    /// Like [`create`](Self::create), with fingerprints that begin with the first `group_bytes` bytes of their key, at
     /// most [`GROUP_BYTES_MAX`]. It must be opened by [`open_grouped`](Self::open_grouped) with the same number.
     ///
     /// # Errors
-    /// As `create`; a number that is too large; a volume that takes keys for their own hashes.
+    /// As `create`; a number that is too large; a volume that uses keys as their own hashes.
     pub fn create_grouped(
         volume: &Volume,
         name: &str,
@@ -51,7 +51,7 @@ impl<T: Table + 'static> LargeTable<T> {
         Self::start(volume, table, (values, true), group_bytes)
     }
 
-    /// As [`open`](Self::open), for a table of groups.
+    /// Like [`open`](Self::open), for a table of groups.
     ///
     /// # Errors
     /// As `open` and [`create_grouped`](Self::create_grouped).
@@ -84,7 +84,7 @@ impl<T: Table + 'static> LargeTable<T> {
         self.inner.acknowledge()
     }
 
-    /// The keys with these fingerprints that are there, with the bytes of their values, in the order of the
+    /// Returns the keys with these fingerprints that are present, with the bytes of their values, in the order of the
     /// fingerprints. The reads overlap.
     ///
     /// Costs the table's lookups, and a read of the first page of each record.
@@ -97,8 +97,8 @@ impl<T: Table + 'static> LargeTable<T> {
         self.inner.keys_at(&places.collect::<Vec<_>>())
     }
 
-    /// The pairs with these fingerprints that are there, in the order of the fingerprints. The reads overlap, and all
-    /// values are in memory at once.
+    /// Returns the pairs with these fingerprints that are present, in the order of the fingerprints. The reads overlap,
+    /// and all values are in memory at once.
     ///
     /// # Errors
     /// As [`get`](Self::get).
@@ -118,12 +118,12 @@ impl<T: Table + 'static> LargeTable<T> {
 }
 
 impl LargeTable<AnyTable> {
-    /// The first `limit` fingerprints behind `after`, in their order, that `is_wanted` takes.
+    /// Returns the first `limit` fingerprints after `after`, in their order, that `is_wanted` accepts.
     ///
-    /// Costs a pass over the table under it, and RAM for `limit` fingerprints; no record is read.
+    /// Costs a pass over the underlying table, and RAM for `limit` fingerprints; no record is read.
     ///
     /// # Errors
-    /// A failed write of what waits to be published, a failed read, damage.
+    /// A failed write of unpublished updates, a failed read, damage.
     pub fn scan(
         &self,
         after: Option<Fingerprint>,
@@ -146,8 +146,8 @@ impl LargeTable<AnyTable> {
         Ok(first.into_iter().collect())
     }
 
-    /// Every key once with the bytes of its value, in no order. What is put during the iteration may or may not be
-    /// seen.
+    /// Iterates over every key once with the bytes of its value, in no particular order. Keys that are put during the
+    /// iteration may or may not be returned.
     ///
     /// # Errors
     /// As [`iter`](Self::iter).

@@ -15,10 +15,11 @@ pub(super) type Owned = (Vec<u8>, Vec<u8>);
 pub(super) const BATCH: usize = 16;
 
 impl LargeTable<AnyTable> {
-    /// Every key once with its value, in no order. What is put during the iteration may or may not be seen.
+    /// Iterates over every key once with its value, in no particular order. Keys that are put during the iteration may
+    /// or may not be returned.
     ///
     /// # Errors
-    /// A failed write of what waits to be published. Items: a failed read, damage.
+    /// A failed write of unpublished updates. Items: a failed read, damage.
     pub fn iter(&self) -> Result<impl Iterator<Item = Result<Owned>> + '_> {
         self.inner.publish_all()?;
         let mut batches = Batches { inner: &self.inner, entries: self.inner.table.iter() };
@@ -36,7 +37,7 @@ struct Batches<'a> {
 }
 
 impl Batches<'_> {
-    /// The pairs of the next records; `None` at the end.
+    /// Returns the pairs of the next records; `None` at the end.
     fn next(&mut self) -> Result<Option<Vec<Owned>>> {
         let mut places = Vec::with_capacity(BATCH);
         for entry in self.entries.by_ref().take(BATCH) {
@@ -57,7 +58,7 @@ impl Batches<'_> {
 }
 
 impl<T: Table> Inner<T> {
-    /// What an entry of the table says: the fingerprint, and where its record is.
+    /// Decodes an entry of the table: the fingerprint, and the place of its record.
     pub(super) fn decode_entry(&self, key: &[u8], value: &[u8]) -> Result<(Fingerprint, ValueRef)> {
         let print = Fingerprint::try_from(key).map_err(|_| Error::Width {
             what: "key",
@@ -67,7 +68,7 @@ impl<T: Table> Inner<T> {
         Ok((print, self.decode(value)?))
     }
 
-    /// The pairs of a record that was read. One that moved meanwhile, or is gone, is located again.
+    /// Returns the pairs of a record that was read. A record that moved meanwhile, or is gone, is located again.
     pub(super) fn pairs_of(
         &self,
         (print, reference): (Fingerprint, ValueRef),

@@ -1,8 +1,8 @@
-//! Which records of some segments are live, by one pass over the table in place of a lookup for each record.
+//! The live records of some segments, determined by one pass over the table instead of a lookup for each record.
 //!
 //! A pass reads the table once in long runs, and so costs less than the lookups of more than a few records for each of
-//! its pages. It gives the places of the live records of the segments that are to be cleaned, and counts those of all
-//! others. What updates change while a segment is cleaned is noted in [`Changes`]; such records are looked up.
+//! its pages. It returns the places of the live records of the segments to clean, and counts those of all others.
+//! Fingerprints that updates change while a segment is cleaned are noted in [`Changes`]; their records are looked up.
 
 use std::collections::HashSet;
 use std::hash::{BuildHasherDefault, Hasher};
@@ -19,30 +19,30 @@ use crate::api::Table;
 use crate::write::absorb::Share;
 use crate::{Error, Result};
 
-/// Keys in the set of those that a round of a pass has seen; more if the pages that are read together have more. The
-/// other keys are read in other rounds.
+/// The keys in the set of those that a round of a pass has seen; more if the pages that are read together have more.
+/// The other keys are read in other rounds.
 const KEYS_AT_A_TIME: u64 = 1 << 16;
 
 /// The smallest set of seen keys, and of changed fingerprints, where RAM is short.
 const PRINTS_MIN: u64 = 1 << 12;
 
-/// Records for each page of the table from which on a pass over it costs less than their lookups: in long runs, eight
-/// pages or more are read in the time of one.
+/// The number of records for each page of the table from which on a pass over it costs less than their lookups: in long
+/// runs, eight pages or more are read in the time of one.
 const PAGES_A_RECORD: u64 = 8;
 
-/// The part of the keys whose changes are noted, at most.
+/// The largest part of the keys whose changes are noted, as a divisor.
 const CHANGED_PART: u64 = 8;
 
-/// Bytes of RAM for each fingerprint of a set, about: it doubles when it is full.
+/// The approximate bytes of RAM for each fingerprint of a set: it doubles when it is full.
 const PRINT_BYTES: u64 = 2 * (size_of::<Fingerprint>() as u64 + 1);
 
-/// Bytes of a segment in which no more than one record begins: a record has its header and a fingerprint at least.
+/// The bytes of a segment in which at most one record begins: a record has at least its header and a fingerprint.
 const BYTES_A_RECORD: usize = FINGERPRINT_BYTES;
 
-/// Fingerprints in a set that takes one of their words as their hash.
+/// Fingerprints in a set that uses one of their words as the hash.
 pub(super) type Prints = HashSet<Fingerprint, BuildHasherDefault<PrintHasher>>;
 
-/// A fingerprint is a hash; its last word is one even if it begins with the name of a group.
+/// A fingerprint is a hash; its last word is one even if it begins with the bytes of a group.
 #[derive(Default)]
 pub(super) struct PrintHasher(u64);
 
@@ -61,13 +61,13 @@ impl Hasher for PrintHasher {
     }
 }
 
-/// Empties a set for no more than `most` fingerprints. It keeps its memory, if it does not have much more.
+/// Empties a set for at most `most` fingerprints. It keeps its memory, unless that is much more.
 pub(super) fn clear(prints: &mut Prints, most: usize) {
     prints.clear();
     prints.shrink_to(2 * most);
 }
 
-/// What a pass has found of the segments of a value log.
+/// The results of a pass for the segments of a value log.
 #[derive(Debug)]
 pub(super) struct Marks(Vec<Option<Marked>>);
 
@@ -76,16 +76,16 @@ pub(super) struct Marks(Vec<Option<Marked>>);
 struct Marked {
     segment: LiveSegment,
     live: LiveCounts,
-    /// Where its live records begin, if it will be cleaned.
+    /// The starts of its live records, if it will be cleaned.
     begins: Option<Begins>,
 }
 
-/// Where records of a segment begin: a bit for each place where one may.
+/// The starts of records in a segment: a bit for each position where one may begin.
 #[derive(Debug)]
 struct Begins(Box<[u64]>);
 
 impl Begins {
-    /// None in that many pages.
+    /// Creates an empty set of starts in `pages` pages.
     fn new(pages: u32) -> Self {
         let places = pages as usize * PAYLOAD_BYTES / BYTES_A_RECORD + 1;
         Self(vec![0; places.div_ceil(u64::BITS as usize)].into())
@@ -101,7 +101,7 @@ impl Begins {
         self.0.get_mut(word).into_iter().for_each(|word| *word |= bit);
     }
 
-    /// `None` of a record behind its pages.
+    /// Returns whether a record begins there; `None` for an offset beyond its pages.
     fn has(&self, offset: u32) -> Option<bool> {
         let (word, bit) = Self::place(offset);
         self.0.get(word).map(|word| word & bit != 0)
@@ -112,7 +112,7 @@ impl Begins {
     }
 }
 
-/// How many fingerprints a pass keeps at a time, and how many that change meanwhile.
+/// The number of fingerprints that a pass keeps at a time, and of those that change meanwhile.
 #[derive(Clone, Copy, Debug)]
 struct Kept {
     seen: u64,
@@ -120,14 +120,15 @@ struct Kept {
 }
 
 impl Kept {
-    /// The fastest sizes for a table of `entries` keys, `together` of which are on the pages that one round reads.
+    /// Returns the fastest sizes for a table of `entries` keys, `together` of which are on the pages that one round
+    /// reads.
     fn wanted(entries: u64, together: u64) -> Self {
         let changes = (entries / CHANGED_PART).max(PRINTS_MIN);
         Self { seen: together.max(KEYS_AT_A_TIME), changes }
     }
 
-    /// As many as that RAM is for, but for the fewest with which it works. While there is enough for the keys of some
-    /// pages, no page is read twice.
+    /// Reduces the sizes to the given RAM, but not below the fewest with which it works. While there is enough for the
+    /// keys of some pages, no page is read twice.
     fn within(self, bytes: u64, together: u64) -> Self {
         if self.ram_bytes() <= bytes {
             return self;
@@ -144,7 +145,7 @@ impl Kept {
 }
 
 impl Marks {
-    /// Marks no record of these segments as live yet. The wanted ones will be cleaned.
+    /// Creates marks in which no record of these segments is live yet. The wanted ones will be cleaned.
     fn new(segments: &[LiveSegment], wanted: &[LiveSegment]) -> Self {
         let slots = segments.iter().map(|it| it.slot as usize + 1).max().unwrap_or(0);
         let mut marks = Self((0..slots).map(|_| None).collect());
@@ -177,15 +178,15 @@ impl Marks {
         (begins + self.0.capacity() * size_of::<Option<Marked>>()) as u64
     }
 
-    /// Whether a record was live when the pass came by; `None` of a segment that was not to be cleaned.
+    /// Returns whether a record was live when the pass reached it; `None` for a segment that was not to be cleaned.
     pub(super) fn was_live(&self, reference: ValueRef) -> Option<bool> {
         self.of(reference)?.begins.as_ref()?.has(reference.offset)
     }
 }
 
 impl<T: Table> Inner<T> {
-    /// Finds out what is live of these segments, if that costs less than a lookup for each of their records, and no
-    /// page of the table is damaged. Until [`forget_changes`](Self::forget_changes), updates note which fingerprints
+    /// Determines what is live in these segments, if that costs less than a lookup for each of their records, and no
+    /// page of the table is damaged. Until [`forget_changes`](Self::forget_changes), updates note the fingerprints that
     /// they change. The caller holds no stripe.
     ///
     /// # Errors
@@ -196,13 +197,13 @@ impl<T: Table> Inner<T> {
             return Ok(None);
         }
         match self.pass(wanted, &segments) {
-            // Of other keys it is known all the same which records are live.
+            // For the other keys it is still known which records are live.
             Err(Error::Store(nandex_store::Error::Corrupt { .. })) => Ok(None),
             marks => marks,
         }
     }
 
-    /// Counts what is live of all segments; returns false if the table cannot be read for that as a whole.
+    /// Counts what is live in all segments; returns false if the table cannot be read as a whole for that.
     ///
     /// # Errors
     /// As [`mark`](Self::mark).
@@ -239,7 +240,7 @@ impl<T: Table> Inner<T> {
                 let Some(print) = entry.key.first_chunk::<FINGERPRINT_BYTES>() else {
                     return Ok(());
                 };
-                // Of a key of another share a newer version may not come.
+                // For a key of another share a newer version may be missing.
                 let is_in = parts == 1 || share.holds(hasher.hash(print).place);
                 if is_in && seen.insert(*print) && entry.state == SlotState::Live {
                     marks.note(self.decode(entry.value)?);
@@ -254,8 +255,8 @@ impl<T: Table> Inner<T> {
         Ok(Some(marks))
     }
 
-    /// Decides how many fingerprints are kept. If the map has a cache, it lends up to half of its RAM for them, until
-    /// the map has been idle for a period.
+    /// Chooses the number of fingerprints to keep. If the map has a cache, it lends up to half of its RAM for them,
+    /// until the map has been idle for a period.
     fn keep_prints(&self, (entries, together): (u64, u64), marks: &Marks) -> Kept {
         let wanted = Kept::wanted(entries, together);
         let Some(cache) = self.cache.get() else { return wanted };
@@ -266,7 +267,7 @@ impl<T: Table> Inner<T> {
     }
 
     /// Returns whether a pass over the table costs less than a lookup for each record of these segments that the cache
-    /// does not know; or of all, where it is unknown which of them are dead, and so which segments are the best.
+    /// does not know; or of all segments, if it is unknown which records are dead, and so which segments are the best.
     fn pays_to_mark(&self, wanted: &[LiveSegment], segments: &[LiveSegment]) -> bool {
         let table = self.table.stats();
         let known = self.cache.get().map_or(0, |cache| cache.len());
@@ -277,12 +278,12 @@ impl<T: Table> Inner<T> {
         records as f64 * unknown > (pages / PAGES_A_RECORD) as f64
     }
 
-    /// Ends the noting of what updates change.
+    /// Stops noting the changes of updates.
     pub(super) fn forget_changes(&self) {
         lock(&self.updates).changes().end();
     }
 
-    /// Returns whether updates may have changed a fingerprint since it was marked; it is known how many have.
+    /// Returns whether updates may have changed a fingerprint since it was marked; true if their number is not known.
     pub(super) fn may_have_changed(&self, print: &Fingerprint) -> bool {
         lock(&self.updates).changes().may_have(print) == Some(true)
     }
@@ -291,7 +292,7 @@ impl<T: Table> Inner<T> {
     /// changed since it was marked.
     ///
     /// # Errors
-    /// Those of a lookup, of a record of a segment that was not marked.
+    /// Those of a lookup, for a record of a segment that was not marked.
     pub(super) fn is_live(
         &self,
         marks: Option<&Marks>,
@@ -340,7 +341,7 @@ mod tests {
         for (number, offset) in offsets().enumerate() {
             assert_eq!(begins.has(offset), Some(number % 2 == 0), "{offset}");
         }
-        // A lookup tells what becomes of it.
+        // A lookup determines whether it is live.
         begins.note(2 * all);
         assert_eq!(begins.has(2 * all), None);
     }

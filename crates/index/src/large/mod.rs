@@ -1,8 +1,8 @@
 //! Keys and values of any size, on any table of fixed width.
 //!
-//! The table maps a fingerprint of the key to the place of a record in a value log (ANCS'14, section 8). The
-//! record holds the whole key next to the value. A lookup compares it, so it never returns another key's
-//! value. Where the fingerprint is not a hash of 128 bits, keys that share one share a record.
+//! The table maps a fingerprint of the key to the place of a record in a value log (ANCS'14, section 8). The record
+//! holds the whole key next to the value. A lookup compares it, so it never returns another key's value. If the
+//! fingerprint is not a hash of 128 bits, keys that share one share a record.
 //!
 //! ```text
 //!   put(key, value)                                    get(key)
@@ -17,16 +17,16 @@
 //! ```
 //!
 //! Invariants
-//! 1. The table, and so its log, gets a reference only when its record is durable. So after a crash a key
-//!    has its new value or its old one, whole, and never a dangling reference.
-//! 2. An update is found from its acknowledgement on: in the updates not published until the table has it.
-//! 3. Only the holder of a fingerprint's stripe replaces its record, so no update gets lost between
-//!    reading a record and replacing it.
-//! 4. A record is live when the table, or an update not published, refers to it. Cleaning copies live
-//!    records, makes the table durable, and only then frees the segment. A put does not look for the record that it
-//!    replaces: cleaning finds out what is live, by one pass over the table for several segments.
+//! 1. The table, and so its log, gets a reference only when its record is durable. So after a crash a key has its new
+//!    value or its old one, complete, and never a dangling reference.
+//! 2. An update is found from its acknowledgement on: in the unpublished updates until the table has it.
+//! 3. Only the holder of a fingerprint's stripe replaces its record, so no update is lost between reading a record and
+//!    replacing it.
+//! 4. A record is live when the table, or an unpublished update, refers to it. Cleaning copies live records, makes the
+//!    table durable, and only then frees the segment. A put does not search for the record that it replaces: cleaning
+//!    determines what is live, by one pass over the table for several segments.
 //! 5. Locks are taken in this order: the cleaner's, a stripe, the publisher's, then a shard's of the cache, and then
-//!    those of the updates, the value log and the table. Nobody waits for the publisher's lock while holding a
+//!    those of the updates, the value log and the table. No thread waits for the publisher's lock while holding a
 //!    stripe. A checkpoint needs only the value log's own, for a moment.
 //!
 //! | operation | flash reads | flash writes |
@@ -100,31 +100,31 @@ pub const KEY_BYTES_MAX: usize = 64 << 10;
 /// The longest value, in bytes; if segments are smaller, a segment minus the key is the limit.
 pub const VALUE_BYTES_MAX: usize = 16 << 20;
 
-/// Width of the keys of the table under it: a fingerprint.
+/// The width of the keys of the underlying table: a fingerprint.
 pub const TABLE_KEY_BYTES: usize = FINGERPRINT_BYTES;
 
-/// Width of the values of the table under it: a reference.
+/// The width of the values of the underlying table: a reference.
 pub const TABLE_VALUE_BYTES: usize = REF_BYTES;
 
-/// The name of the table under the table of large values of this name.
+/// Returns the name of the underlying table of the table of large values with this name.
 #[must_use]
 pub fn table_name(name: &str) -> String {
     format!("{name}-keys")
 }
 
-/// Locks over which fingerprints are spread.
+/// The number of locks over which fingerprints are spread.
 const STRIPES: usize = 64;
 
 /// A hash table from keys of 0 bytes to 64 KiB to values of 0 bytes to 16 MiB, over a table of fixed width and
 /// a value log of the same volume.
 ///
-/// All calls may come from any thread. Dropping it publishes what was put and closes both. Updates that are
-/// not durable wait in RAM: at most an I/O chunk of records, and the record that passes it. See the
-/// [module](self) for how it works and what it costs.
+/// All calls may come from any thread. Dropping it publishes what was put and closes both. Updates that are not durable
+/// wait in RAM: at most an I/O chunk of records, plus the record that exceeds it. See the [module](self) for how it
+/// works and what it costs.
 ///
-/// A table that evicts by its policy drops keys here too. A value log with [`WhenFull::EvictOldest`] may drop
-/// them too: lookups no longer find its oldest records. One with [`WhenFull::Grow`], over a table that grows, takes
-/// everything until the table's RAM or the device is spent.
+/// A table that evicts by its policy drops keys here too. So may a value log with [`WhenFull::EvictOldest`]: lookups no
+/// longer find its oldest records. One with [`WhenFull::Grow`], over a growing table, takes everything until the
+/// table's RAM or the device is exhausted.
 ///
 /// [`WhenFull::EvictOldest`]: crate::WhenFull::EvictOldest
 /// [`WhenFull::Grow`]: crate::WhenFull::Grow
@@ -146,7 +146,7 @@ const STRIPES: usize = 64;
 #[derive(Debug)]
 pub struct LargeTable<T: Table> {
     inner: Arc<Inner<T>>,
-    /// Its work in the background; none where those who call it do all.
+    /// Its background work; `None` if the calling threads do it all.
     background: Option<Background<T>>,
 }
 
@@ -154,7 +154,7 @@ pub struct LargeTable<T: Table> {
 struct Inner<T: Table> {
     volume: Volume,
     hasher: KeyHasher,
-    /// The first bytes of a key that its fingerprint keeps.
+    /// The number of first bytes of a key that its fingerprint keeps.
     group_bytes: usize,
     /// Dropped before the value log, because the table's last checkpoint still needs that.
     table: T,
@@ -165,22 +165,22 @@ struct Inner<T: Table> {
     stripes: Vec<Mutex<()>>,
     /// Whether a put replaces the record of its fingerprint without reading it.
     replaces_unread: bool,
-    /// Whether one has since all live records were counted, or may have before the log was opened.
+    /// Whether a put has done so since all live records were counted, or may have before the log was opened.
     has_unread: AtomicBool,
-    /// The segment of the value log that was begun last when the log was told how many records are live.
+    /// The latest segment of the value log when the log was last told how many records are live.
     told: AtomicU64,
     /// Whether this handle created it.
     is_new: bool,
-    /// What lookups and updates need not read again, if it was given one.
+    /// The cache that saves lookups and updates repeated reads, if it was given one.
     cache: OnceLock<Arc<RecordCache>>,
     warm_up: OnceLock<WarmUp<T>>,
-    /// Asks for a background thread; not set where there is none.
+    /// Requests a background thread; not set if there are none.
     asker: OnceLock<Asker>,
-    /// Updates that there had been at the end of the last period.
+    /// The number of updates at the end of the last period.
     synced: AtomicU64,
     is_closing: AtomicBool,
     batches: Batches,
-    /// What its cache may take of a pool, where that is not its table's to say.
+    /// The RAM that its cache may take from a pool, unless its table manages that.
     spare: OnceLock<Arc<SpareRam>>,
     cleaning: Cleaning,
     counters: LargeCounters,
@@ -189,7 +189,7 @@ struct Inner<T: Table> {
 }
 
 impl<T: Table + 'static> LargeTable<T> {
-    /// Creates a value log of that name in the volume, for a new `table` of the same volume with keys of
+    /// Creates a value log with this name in the volume, for a new `table` of the same volume with keys of
     /// [`TABLE_KEY_BYTES`] and values of [`TABLE_VALUE_BYTES`].
     ///
     /// # Errors
@@ -247,17 +247,17 @@ impl<T: Table + 'static> LargeTable<T> {
         Ok(Self { inner, background })
     }
 
-    /// Puts `value` under `key`, in place of what was there.
+    /// Puts `value` under `key`, replacing any earlier value.
     ///
     /// # Errors
     /// A key or value that is too long, a full table or value log that keeps everything, a volume that is poisoned or
-    /// open to be read only, a failed read or write.
+    /// opened read-only, a failed read or write.
     pub fn put(&self, key: &[u8], value: &[u8]) -> Result<()> {
         self.inner.put(key, value)
     }
 
-    /// Puts `value` under `key` unless the key is there, and returns whether it did. Atomic: of several threads
-    /// that do this with an absent key at one time, exactly one puts.
+    /// Puts `value` under `key` if the key is absent, and returns whether it did. Atomic: if several threads do this
+    /// with one absent key at the same time, exactly one puts.
     ///
     /// # Errors
     /// As [`put`](Self::put) and [`get`](Self::get).
@@ -265,7 +265,7 @@ impl<T: Table + 'static> LargeTable<T> {
         self.inner.put_if_absent(key, value)
     }
 
-    /// Removes `key`; nothing happens when it is not there.
+    /// Removes `key`. Does nothing if the key is absent.
     ///
     /// # Errors
     /// As [`put`](Self::put).
@@ -273,7 +273,7 @@ impl<T: Table + 'static> LargeTable<T> {
         self.inner.remove(key)
     }
 
-    /// The value under `key`.
+    /// Returns the value of `key`.
     ///
     /// # Errors
     /// A key that is too long, a failed read, a page that fails its check.
@@ -281,7 +281,7 @@ impl<T: Table + 'static> LargeTable<T> {
         self.inner.get(key)
     }
 
-    /// The values under all of `keys`, in their order; the reads overlap. All of them are in memory at once.
+    /// Returns the values of all `keys`, in their order; the reads overlap. All of them are in memory at once.
     ///
     /// # Errors
     /// As [`get`](Self::get).
@@ -289,10 +289,10 @@ impl<T: Table + 'static> LargeTable<T> {
         self.inner.get_many(keys)
     }
 
-    /// Puts each pair, in order; where every acknowledgement is durable, they share it. Their lookups overlap.
+    /// Puts each pair, in order; if every acknowledgement is durable, they share one. Their lookups overlap.
     ///
     /// # Errors
-    /// As [`put`](Self::put); pairs before the failing one may or may not be in, later ones are not.
+    /// As [`put`](Self::put); pairs before the failing one may or may not be put, later ones are not.
     pub fn put_many(&self, pairs: &[(&[u8], &[u8])]) -> Result<()> {
         self.inner.put_many(pairs)
     }
@@ -306,7 +306,7 @@ impl<T: Table + 'static> LargeTable<T> {
         self.inner.table.sync()
     }
 
-    /// Puts every buffered entry of the table on flash, and every record, and makes them durable.
+    /// Flushes every buffered entry of the table, and every record, and makes them durable.
     ///
     /// # Errors
     /// As [`sync`](Self::sync).
@@ -315,7 +315,7 @@ impl<T: Table + 'static> LargeTable<T> {
         self.inner.table.flush()
     }
 
-    /// The table under it.
+    /// The underlying table.
     #[must_use]
     pub fn table(&self) -> &T {
         &self.inner.table
@@ -327,28 +327,28 @@ impl<T: Table + 'static> LargeTable<T> {
         self.inner.value_bytes_max(key_bytes)
     }
 
-    /// Its figures.
+    /// Returns its statistics.
     #[must_use]
     pub fn stats(&self) -> LargeStats {
         self.inner.stats()
     }
 
-    /// A value log for the records that it has, as long as they need.
+    /// Returns a value log for its current records, of the length that they need.
     pub(crate) fn compacted_values(&self) -> ValuesConfig {
         let own = *self.inner.values.config();
         let live_bytes = self.inner.values_stats().live_bytes;
-        // As long as it began, if that is enough with a third for what comes.
+        // As long as it began, if that is enough with a third to spare.
         if live_bytes / 2 * 3 <= own.payload_bytes() {
             return own;
         }
         let config = ValuesConfig::holding(live_bytes, own.when_full);
-        // Its batches stay as long as they are, or as its segments are if it makes no longer ones.
+        // Its batches keep their size, or have that of its segments if it makes no longer ones.
         let most = if config.when_full == WhenFull::Grow { u32::MAX } else { config.segment_pages };
         ValuesConfig { io_chunk_pages: own.io_chunk_pages.min(most), ..config }
     }
 
-    /// Makes everything durable, ends its work in the background and closes the table. Dropping does the same, and
-    /// ignores failures.
+    /// Makes everything durable, ends its background work and closes the table. Dropping does the same, and ignores
+    /// failures.
     ///
     /// # Errors
     /// A failed write or sync, a table that is full. What was acknowledged as durable stays so.
@@ -372,14 +372,14 @@ impl<T: Table> LargeTable<T> {
 
 impl<T: Table> Drop for LargeTable<T> {
     fn drop(&mut self) {
-        // Nobody can receive this error; what was acknowledged as durable is durable already.
+        // This error cannot be returned; what was acknowledged as durable is already durable.
         let _ = self.shut_down();
     }
 }
 
 impl LargeTable<AnyTable> {
-    /// Gives it a cache of records of at most that many bytes: keys that are in it are read, and updated, without a
-    /// read of flash. It takes its RAM as it fills.
+    /// Gives it a cache of records of at most `cache_bytes`: keys that are in it are read, and updated, without a read
+    /// of flash. It allocates its RAM as it fills.
     ///
     /// # Errors
     /// [`Error::Config`] for a value log that evicts, and for more bytes than the machine has.
@@ -399,26 +399,26 @@ impl LargeTable<AnyTable> {
         Ok(self)
     }
 
-    /// Writes records as soon as that many bytes wait, and sooner where somebody wants them durable: of an I/O chunk,
-    /// which is also the most, less RAM is needed, and more writes.
+    /// Writes records as soon as `bytes` wait, and sooner if durability is requested: less than an I/O chunk, which is
+    /// also the maximum, takes less RAM, but more writes.
     #[must_use]
     pub fn with_batch_bytes(self, bytes: u64) -> Self {
         self.inner.batches.limit(bytes);
         self
     }
 
-    /// Has the RAM of its batches be of a pool: more where it writes much, and little where it writes nothing.
+    /// Claims the RAM of its batches from a pool: more while it writes much, and little while it writes nothing.
     ///
     /// # Errors
-    /// [`Error::TooLittleRam`]: the pool has less than the smallest batches take.
+    /// [`Error::TooLittleRam`] if the pool has less than the smallest batches take.
     pub(crate) fn with_batches_of(self, share: PoolShare) -> Result<Self> {
         self.inner.batches.claim_of(share)?;
         Ok(self)
     }
 
-    /// Has it use the RAM that its table may take and does not take yet as a [cache](Self::with_cache): as the table
-    /// grows, the cache gives it back. Without a limit of the table's RAM it is 64 MiB. Nothing happens if the table
-    /// does not grow.
+    /// Makes it use the RAM that its table may take but does not take yet as a [cache](Self::with_cache): as the table
+    /// grows, the cache returns that RAM. Without a RAM limit of the table the cache gets 64 MiB. Does nothing if the
+    /// table does not grow.
     #[must_use]
     pub fn with_spare_ram(self) -> Self {
         let evicts = self.inner.values.config().when_full == WhenFull::EvictOldest;
@@ -428,7 +428,7 @@ impl LargeTable<AnyTable> {
         self
     }
 
-    /// Has it use what a pool lends as a [cache](Self::with_cache).
+    /// Makes it use RAM lent by a pool as a [cache](Self::with_cache).
     pub(crate) fn with_spare_of(self, spare: Arc<SpareRam>) -> Self {
         self.borrow(&spare);
         let _ = self.inner.spare.set(spare);
@@ -454,10 +454,11 @@ fn check_widths(table: &impl Table) -> Result<()> {
     refuse("value_bytes", TABLE_VALUE_BYTES, table.value_bytes())
 }
 
-/// Returns whether no two keys have one fingerprint, so that the record of one can be replaced unread: all 128 bits of
-/// it are those of a hash of the whole key. Of 2^40 keys two have the same with a probability of 2^-49; with a hash
-/// that is not keyed with a secret, of keys that somebody has made for that too. How many of the records are dead is
-/// known from the keys of the table, if it counts them; and a log that evicts counts what it overwrites, for which each
+/// Returns whether no two keys share a fingerprint, so that the record of one can be replaced unread: all 128 bits of
+/// it must come from a hash of the whole key. Two of 2^40 keys share one with a probability of 2^-49, or if someone has
+/// chosen them for a hash without a secret key. The number of dead records then follows from the number of keys in the
+/// table, if it counts keys; a log that evicts counts what it overwrites, and so must know each record that is
+/// replaced.
 /// record that was replaced must be known.
 fn replaces_unread(volume: &Volume, table: &impl Table, values: &ValueLog) -> bool {
     let is_hash = volume.hasher().kind() != HashKind::Identity;
@@ -478,7 +479,7 @@ impl<T: Table> Inner<T> {
         self.is_new && lock(&self.updates).is_unused()
     }
 
-    /// Keeps others from replacing the record of a fingerprint.
+    /// Prevents other threads from replacing the record of a fingerprint.
     fn stripe(&self, fingerprint: &Fingerprint) -> MutexGuard<'_, ()> {
         let index = nandex_store::hash::mix(nandex_store::bytes::get_u64(fingerprint, 0)) as usize;
         lock(&self.stripes[index % STRIPES])

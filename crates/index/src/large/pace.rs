@@ -1,7 +1,7 @@
-//! How fast puts go on while a pass over the table finds out what cleaning may free.
+//! Pacing of puts while a pass over the table determines what cleaning may free.
 //!
-//! Nothing is freed before the pass has ended. Puts at their own speed would use up what is free long before that, and
-//! the next one would wait for all of the rest: seconds, where the table has millions of keys. So what is free is
+//! Nothing is freed before the pass has ended. Puts at full speed would use up the free space long before that, and the
+//! next one would wait for the rest of the pass: seconds, if the table has millions of keys. So the free space is
 //! shared out over the pass, and each put waits a little.
 //!
 //! ```text
@@ -17,14 +17,15 @@ use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-/// How long a put waits before it looks again, and how often it does: a pass that hangs does not stop puts for good.
+/// The time that a put waits before it checks again, and the number of checks: a pass that hangs does not stop puts for
+/// good.
 const WAIT: Duration = Duration::from_millis(1);
 const WAITS_MAX: u32 = 100;
 
-/// The limit while no pass goes on.
+/// The limit while no pass is running.
 const NO_LIMIT: u64 = u64::MAX;
 
-/// What may be put, and what was, since a pass began.
+/// The bytes that may be put, and those that were, since a pass began.
 #[derive(Debug)]
 pub(super) struct Pace {
     limit_bytes: AtomicU64,
@@ -38,7 +39,7 @@ impl Default for Pace {
 }
 
 impl Pace {
-    /// Limits puts to a share of the free bytes for each part of a pass that was done, until the result is dropped.
+    /// Limits puts to a share of the free bytes for each completed part of a pass, until the result is dropped.
     pub(super) fn limit(&self, free_bytes: u64, parts: u64) -> Limited<'_> {
         let limited = Limited { pace: self, free_bytes, parts: parts.max(1), done: 0 };
         self.put_bytes.store(0, Relaxed);
@@ -54,7 +55,7 @@ impl Pace {
         }
     }
 
-    /// Waits until the pass has come as far as puts have, a tenth of a second at most. The caller holds no lock.
+    /// Waits until the pass has come as far as puts have, for at most a tenth of a second. The caller holds no lock.
     #[inline]
     pub(super) fn wait(&self) {
         let mut waits = 0;
@@ -64,14 +65,14 @@ impl Pace {
         }
     }
 
-    /// Returns whether more was put than may be.
+    /// Returns whether more was put than is allowed.
     #[inline]
     fn is_ahead(&self) -> bool {
         self.put_bytes.load(Relaxed) > self.limit_bytes.load(Relaxed)
     }
 }
 
-/// A pass that goes on, and limits puts meanwhile.
+/// A running pass, which limits puts meanwhile.
 #[derive(Debug)]
 pub(super) struct Limited<'p> {
     pace: &'p Pace,
@@ -81,13 +82,13 @@ pub(super) struct Limited<'p> {
 }
 
 impl Limited<'_> {
-    /// Another part was done.
+    /// Notes that another part is done.
     pub(super) fn advance(&mut self) {
         self.done += 1;
         self.tell();
     }
 
-    /// Puts have what the part that goes on is worth, too.
+    /// Allows puts the share of the running part, too.
     fn tell(&self) {
         let part = (self.done + 1).min(self.parts);
         let limit_bytes = u128::from(self.free_bytes) * u128::from(part) / u128::from(self.parts);

@@ -11,14 +11,14 @@ use crate::api::Table;
 /// A part of a value.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ValuePart {
-    /// The bytes in the range that was asked for, as far as the value has them.
+    /// The bytes in the requested range, as far as the value has them.
     pub bytes: Vec<u8>,
-    /// Bytes of the whole value.
+    /// The bytes of the whole value.
     pub value_bytes: u64,
 }
 
 impl<T: Table + 'static> LargeTable<T> {
-    /// The bytes of a value in this range of it; fewer where the value ends before.
+    /// Returns the bytes of a value in this range; fewer if the value ends before.
     ///
     /// Costs the table's lookup, and one operation that reads the record's pages up to the end of the range.
     ///
@@ -29,8 +29,7 @@ impl<T: Table + 'static> LargeTable<T> {
         self.inner.part(key, range)
     }
 
-    /// The bytes of the values under all of `keys`, in their order; `None` for a key that is not there. The reads
-    /// overlap.
+    /// Returns the bytes of the values of all `keys`, in their order; `None` for an absent key. The reads overlap.
     ///
     /// Costs the table's lookups, and a read of the first page of each record.
     ///
@@ -98,7 +97,7 @@ impl<T: Table> Inner<T> {
     }
 }
 
-/// The range of a value of which the first bytes are there.
+/// Returns a range of a value, given its first bytes.
 fn cut(bytes: &[u8], value_bytes: u64, range: Range<u64>) -> ValuePart {
     let place = |at: u64| usize::try_from(at).unwrap_or(usize::MAX).min(bytes.len());
     let (start, end) = (place(range.start), place(range.end));

@@ -1,4 +1,4 @@
-//! Iteration past damage: what is left of the table, and the record of each of its entries that can be read.
+//! Iteration past damage: the entries of the table that damage has spared, and the record of each that can be read.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -12,17 +12,18 @@ use crate::any::{AnyEntriesPastDamage, AnyTable};
 use crate::damage::page_of;
 use crate::{Damage, Error, Result};
 
-/// A pair, or a page that is left out.
+/// A pair, or a damaged page that is left out.
 type Item = std::result::Result<Owned, Damage>;
 
 impl LargeTable<AnyTable> {
-    /// As [`iter`](Self::iter), but a page that cannot be read or proven ends nothing: it is an item, and all other
-    /// pairs come. A page of records is an item after all pairs, with the number of records that it took with it.
+    /// Like [`iter`](Self::iter), but a page that cannot be read or verified does not end the iteration: it is reported
+    /// as an item, and all other pairs follow. A page of records is reported after all pairs, with the number of
+    /// records lost with it.
     ///
-    /// A key whose newest version was on a damaged page may come with an older one, or come although it was removed.
+    /// A key whose newest version was on a damaged page may appear with an older value, or although it was removed.
     ///
     /// # Errors
-    /// A failed write of what waits to be published.
+    /// A failed write of unpublished updates.
     pub fn iter_past_damage(&self) -> Result<impl Iterator<Item = Item> + '_> {
         self.inner.publish_all()?;
         let entries = self.inner.table.iter_past_damage();
@@ -36,14 +37,14 @@ impl LargeTable<AnyTable> {
 struct Left<'a> {
     inner: &'a Inner<AnyTable>,
     entries: AnyEntriesPastDamage<'a>,
-    /// Pages of the table that are damaged.
+    /// The damaged pages of the table that were reported.
     told: HashSet<PageId>,
     /// The pages whose records cannot be read.
     lost: BTreeMap<PageId, Damage>,
 }
 
 impl Left<'_> {
-    /// The next items; at the end the pages of records that are damaged, and then nothing.
+    /// Returns the next items; at the end the damaged pages of records, and then `None`.
     fn next(&mut self) -> Option<Vec<Item>> {
         let (mut places, mut items) = (Vec::new(), Vec::new());
         for entry in self.entries.by_ref().take(BATCH) {
@@ -65,7 +66,7 @@ impl Left<'_> {
         Some(items)
     }
 
-    /// The pairs of these records, as far as they can be read.
+    /// Returns the pairs of these records that can be read.
     fn pairs(&mut self, places: &[(Fingerprint, ValueRef)]) -> Vec<Owned> {
         let references: Vec<_> = places.iter().map(|(_, reference)| *reference).collect();
         let records = self.inner.values.read_many(&references);
@@ -81,13 +82,13 @@ impl Left<'_> {
         pairs
     }
 
-    /// What was read; else the record is counted as lost with its page.
+    /// Returns the result of a read; after a failure, counts the record as lost with its page.
     fn keep<T>(&mut self, found: Result<T>, reference: Option<ValueRef>) -> Option<T> {
         let place = reference.map(|reference| self.inner.values.page_of(reference));
         let lose = |error: Error| {
             let page = page_of(&error).or(place).unwrap_or(PageId(0));
             if self.told.contains(&page) {
-                // An older version is gone, and the page of a newer one was told.
+                // An older version is gone, and the page of a newer one was reported.
                 return;
             }
             let damage = self.lost.entry(page).or_insert_with(|| Damage::new(page, 0, error));

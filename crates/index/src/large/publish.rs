@@ -17,7 +17,7 @@ use super::{Inner, lock};
 use crate::Result;
 use crate::api::Table;
 
-/// Updates that may wait for the table, whatever their records' size.
+/// The updates that may wait for the table, whatever the size of their records.
 const UPDATES_MAX: usize = 4096;
 
 /// The new place of a fingerprint's record; `None` when it was removed.
@@ -30,22 +30,22 @@ type Batch = BTreeMap<Fingerprint, Update>;
 #[derive(Debug, Default)]
 pub(super) struct Updates {
     open: Batch,
-    /// Those being published; after a failure they are tried again.
+    /// The updates being published; after a failure they are tried again.
     closing: Arc<Batch>,
     /// How many there ever were, how many when `closing` was taken, and how many the table has.
     noted: u64,
     closed: u64,
     published: u64,
-    /// Did publishing `closing` fail?
+    /// Whether publishing `closing` failed.
     is_stuck: bool,
     /// Fingerprints that batches looked up ahead and whose records were not replaced since, by the batch's number.
     ahead: BTreeMap<u64, BTreeSet<Fingerprint>>,
     batches_ahead: u64,
-    /// What changes while segments are cleaned whose live records are known from before.
+    /// The changes while segments are cleaned whose live records were determined before.
     changes: Changes,
 }
 
-/// Updates that the table does not have.
+/// The updates that the table does not have.
 #[derive(Clone, Copy, Debug, Default)]
 struct Waiting {
     /// Records that were put.
@@ -61,7 +61,7 @@ impl Updates {
         update.map_or(KeyState::Unknown, |update| (*update).into())
     }
 
-    /// How many the table does not have, of each kind.
+    /// Returns the number of updates that the table does not have, by kind.
     fn waiting(&self) -> Waiting {
         let all = self.open.values().chain(self.closing.values());
         all.fold(Waiting::default(), |mut waiting, update| {
@@ -71,12 +71,12 @@ impl Updates {
         })
     }
 
-    /// How many there ever were.
+    /// Returns the number of updates ever.
     pub(super) fn noted(&self) -> u64 {
         self.noted
     }
 
-    /// Returns whether there never was one.
+    /// Returns whether there was never an update.
     pub(super) fn is_unused(&self) -> bool {
         self.noted == 0
     }
@@ -88,7 +88,7 @@ impl Updates {
         self.batches_ahead
     }
 
-    /// Has nobody replaced the record of this fingerprint since the batch was noted?
+    /// Returns whether no thread has replaced the record of this fingerprint since the batch was noted.
     pub(super) fn is_ahead(&self, batch: u64, fingerprint: &Fingerprint) -> bool {
         self.ahead.get(&batch).is_some_and(|batch| batch.contains(fingerprint))
     }
@@ -97,12 +97,12 @@ impl Updates {
         self.ahead.remove(&batch);
     }
 
-    /// What updates change.
+    /// The changes of updates.
     pub(super) fn changes(&mut self) -> &mut Changes {
         &mut self.changes
     }
 
-    /// Notes an update. Where a record has only moved, what is known of the older ones stays true.
+    /// Notes an update. If a record has only moved, what is known of the older ones remains valid.
     fn note(&mut self, fingerprint: Fingerprint, update: Update, is_moved: bool) {
         self.ahead.values_mut().for_each(|batch| _ = batch.remove(&fingerprint));
         if !is_moved {
@@ -112,7 +112,7 @@ impl Updates {
         self.noted += 1;
     }
 
-    /// Bytes of RAM, approximately.
+    /// Returns the approximate bytes of RAM.
     pub(super) fn ram_bytes(&self) -> usize {
         let entry = size_of::<Fingerprint>() + size_of::<Update>();
         // Nodes of the trees are at least half full.
@@ -135,7 +135,7 @@ impl<T: Table> Inner<T> {
         }
     }
 
-    /// The place of a record that is replaced unread, as far as RAM knows it without the table.
+    /// Returns the place of a record that is replaced unread, as far as RAM knows it without the table.
     pub(super) fn known_place(&self, fingerprint: &Fingerprint) -> KeyState<ValueRef> {
         if let Some(known) = self.cached_place(fingerprint) {
             return known.into();
@@ -148,7 +148,7 @@ impl<T: Table> Inner<T> {
         waiting
     }
 
-    /// The places of the records of fingerprints, as far as RAM knows them without the table.
+    /// Returns the places of the records of fingerprints, as far as RAM knows them without the table.
     pub(super) fn places_in_ram(&self, prints: &[Fingerprint]) -> Vec<KeyState<ValueRef>> {
         let cached = self.cache.get().map(|cache| cache.places(prints));
         let cached = cached.unwrap_or_else(|| vec![None; prints.len()]);
@@ -158,12 +158,12 @@ impl<T: Table> Inner<T> {
         prints.iter().zip(cached).map(of).collect()
     }
 
-    /// What the cache knows of the place of a fingerprint's record.
+    /// Returns the place of a fingerprint's record, if the cache knows it.
     fn cached_place(&self, fingerprint: &Fingerprint) -> Option<Option<ValueRef>> {
         self.cache.get()?.place(fingerprint)
     }
 
-    /// The place of a fingerprint's record. Costs a lookup of the table, unless the cache knows it.
+    /// Returns the place of a fingerprint's record. Costs a lookup of the table, unless the cache knows it.
     pub(super) fn locate(&self, fingerprint: &Fingerprint) -> Result<Option<ValueRef>> {
         match self.cached_place(fingerprint) {
             Some(known) => Ok(known),
@@ -171,7 +171,7 @@ impl<T: Table> Inner<T> {
         }
     }
 
-    /// The same without the cache.
+    /// Does the same without the cache.
     pub(super) fn locate_in_table(&self, fingerprint: &Fingerprint) -> Result<Option<ValueRef>> {
         let waiting = lock(&self.updates).find(fingerprint);
         if waiting.is_known() {
@@ -188,8 +188,8 @@ impl<T: Table> Inner<T> {
         })
     }
 
-    /// Refuses updates of a volume that is open to be read only, and while acknowledged updates cannot be published, so
-    /// that others do not pile up behind them. The caller holds no stripe.
+    /// Fails for updates of a read-only volume, and while acknowledged updates cannot be published, so that others do
+    /// not pile up behind them. The caller holds no stripe.
     pub(super) fn check_flow(&self) -> Result<()> {
         if self.volume.is_read_only() {
             return Err(nandex_store::Error::ReadOnly.into());
@@ -224,8 +224,8 @@ impl<T: Table> Inner<T> {
         Ok(())
     }
 
-    /// Publishes if a record of this many bytes would exceed an I/O chunk, so that chunks are full and
-    /// seldom followed by a short one.
+    /// Publishes if a record of this many bytes would exceed an I/O chunk, so that chunks are full and seldom followed
+    /// by a short one.
     pub(super) fn publish_before(&self, record_bytes: u64) -> Result<()> {
         let unwritten = self.values.unwritten_bytes() as u64;
         if unwritten > 0 && unwritten + record_bytes > self.batches.bytes() as u64 {
@@ -235,7 +235,7 @@ impl<T: Table> Inner<T> {
         Ok(())
     }
 
-    /// Does the timer's work if there is no timer: by the device's clock.
+    /// Does the timer's work if there is no timer, according to the device's clock.
     fn sync_if_due(&self, period: Duration) -> Result<()> {
         let now_ns = self.volume.device().now();
         let past_ns = now_ns.saturating_sub(self.period_start_ns.load(Relaxed));
@@ -264,7 +264,7 @@ impl<T: Table> Inner<T> {
         Ok(())
     }
 
-    /// Once a segment: tells the value log how many records are live, where puts do not know what they replace, and has
+    /// Tells the value log once per segment how many records are live, if puts do not know what they replace, and has
     /// it cleaned if it runs short.
     fn tell_live(&self) {
         let last = self.values.last_segment();
@@ -282,7 +282,7 @@ impl<T: Table> Inner<T> {
         }
     }
 
-    /// The updates to publish next, first those that failed; the caller holds the publisher's lock.
+    /// Returns the updates to publish next, those that failed first; the caller holds the publisher's lock.
     fn next_batch(&self, wanted: u64) -> Option<(Arc<Batch>, u64)> {
         let mut updates = lock(&self.updates);
         if updates.published >= wanted {

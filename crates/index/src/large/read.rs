@@ -1,4 +1,4 @@
-//! Lookups: the record's place, the record, and whether the whole key is in it.
+//! Lookups: they locate the record, read it, and check whether it has the whole key.
 
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -11,11 +11,11 @@ use super::{Inner, lock};
 use crate::Result;
 use crate::api::Table;
 
-/// What the cache says of a key.
+/// The cache's answer about a key.
 pub(super) enum Asked {
     /// Its value.
     Known(Result<Option<Vec<u8>>>),
-    /// Nothing; the ticket with which that may be put in, if there is a cache.
+    /// Nothing; with the ticket for storing the answer, if there is a cache.
     Unknown(Option<Ticket>),
 }
 
@@ -49,7 +49,7 @@ impl<T: Table> Inner<T> {
         Ok(value.flatten())
     }
 
-    /// The value of a key, if the cache knows its record.
+    /// Returns the value of a key, if the cache knows its record.
     pub(super) fn ask_cache(&self, print: &Fingerprint, key: &[u8]) -> Asked {
         let Some(cache) = self.cache.get() else { return Asked::Unknown(None) };
         match cache.ask(print, |found| self.value_of(found, print, key)) {
@@ -58,7 +58,7 @@ impl<T: Table> Inner<T> {
         }
     }
 
-    /// The value of a key in what the cache has of its fingerprint.
+    /// Returns the value of a key, given the cache's knowledge of its fingerprint.
     fn value_of(
         &self,
         found: Found<'_>,
@@ -76,7 +76,7 @@ impl<T: Table> Inner<T> {
         }
     }
 
-    /// Puts what flash has said of a fingerprint into the cache.
+    /// Stores an answer from flash about a fingerprint in the cache.
     fn fill_cache(
         &self,
         ticket: Option<Ticket>,
@@ -89,7 +89,7 @@ impl<T: Table> Inner<T> {
         }
     }
 
-    /// The record of a fingerprint. Locates it again if it moves between being located and being read.
+    /// Returns the record of a fingerprint. Locates it again if it moves between being located and being read.
     pub(super) fn record_of(&self, print: &Fingerprint) -> Result<Option<(ValueRef, Vec<u8>)>> {
         let mut last = None;
         loop {
@@ -105,7 +105,7 @@ impl<T: Table> Inner<T> {
         }
     }
 
-    /// The value of a key in a record of its fingerprint.
+    /// Returns the value of a key in a record of its fingerprint.
     fn value_in(
         &self,
         record: (ValueRef, &[u8]),

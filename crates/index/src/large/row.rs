@@ -11,7 +11,7 @@ use crate::registry::{Family, Row};
 use crate::write::check::visit_entries;
 use crate::write::format::{decode_log_entry, decode_put_back};
 
-/// The value log's row.
+/// The registry row of the value log.
 pub(crate) const ROW: Row = Row {
     kind: values::KIND,
     name: "value log",
@@ -27,7 +27,7 @@ pub(crate) const ROW: Row = Row {
     decoders: super::testing::DECODERS,
 };
 
-/// Checks the records that were put since the last checkpoint: the table of references has them in the log.
+/// Checks the records that were put since the last checkpoint, to which the log of the table of references refers.
 fn check_logged(checker: &mut Checker, contents: &Contents, entry: &CatalogEntry) {
     let (table, layout) =
         (table_name(&entry.name), EntryLayout::new(TABLE_KEY_BYTES, TABLE_VALUE_BYTES));

@@ -1,4 +1,4 @@
-//! The figures of a table of large values.
+//! The statistics of a table of large values.
 
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
@@ -9,7 +9,7 @@ use super::cache::RecordCache;
 use super::{Inner, lock};
 use crate::api::{Table, TableStats, ratio};
 
-/// The figures of a table of large values, since it was opened unless said otherwise.
+/// Statistics of a table of large values, since it was opened unless said otherwise.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct LargeStats {
@@ -19,24 +19,25 @@ pub struct LargeStats {
     pub values: ValuesStats,
     /// Lookups that found their key.
     pub hits: u64,
-    /// Lookups that did not.
+    /// Lookups that did not find their key.
     pub misses: u64,
-    /// Those whose record was overwritten by newer ones.
+    /// Lookups among these whose record was overwritten by newer ones.
     pub overwritten: u64,
     /// Lookups and updates that the [cache of records](crate::LargeTable::with_cache) has answered.
     pub cache_hits: u64,
-    /// Keys that the cache knows.
+    /// The number of keys that the cache knows.
     pub cache_records: u64,
     /// Bytes of RAM that the cache takes.
     pub cache_bytes: u64,
-    /// Bytes of RAM that it may take: where the table grows, what that leaves.
+    /// Bytes of RAM that the cache may take: if the table grows, what the table leaves.
     pub cache_bytes_max: u64,
-    /// Bytes of RAM of all, and of the updates not published yet.
+    /// Bytes of RAM in all, including unpublished updates.
     pub ram_bytes: u64,
 }
 
 impl LargeStats {
-    /// Bytes written to the value log's pages per byte of records put; records copied by cleaning do not
+    /// Returns the bytes written to the value log's pages per byte of records put; records copied by cleaning do not
+    /// count as put.
     /// count as put.
     #[must_use]
     pub fn written_per_byte(&self) -> f64 {
@@ -53,7 +54,7 @@ pub(super) struct LargeCounters {
 }
 
 impl<T: Table> Inner<T> {
-    /// The figures of the value log, with as many live records as there are keys.
+    /// Returns the statistics of the value log, with as many live records as there are keys.
     pub(super) fn values_stats(&self) -> ValuesStats {
         self.tell_live_now();
         self.values.stats()

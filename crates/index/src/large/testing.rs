@@ -26,7 +26,7 @@ fn decode_maps(bytes: &[u8]) {
         let mut again = Vec::new();
         state.encode(&mut again);
         assert!(decode(&again).is_ok_and(|read| read == state));
-        // One of an earlier version ends before the counts.
+        // An encoding of an earlier version ends before the counts.
         assert!(bytes.starts_with(&again) || again.starts_with(bytes));
     }
 }

@@ -1,8 +1,8 @@
-//! Warming the cache up: all keys and records in long reads, once that costs less than the reads of single ones.
+//! Warms up the cache: reads all keys and records in long reads, once that costs less than single reads.
 //!
 //! The places of all records come from a pass over the table, and the records from one over the value log. If the
-//! records do not fit, their places may: then a lookup reads its record and nothing else. What updates say meanwhile
-//! stays in the [cache](super::cache), and what was read of their keys does not come in.
+//! records do not fit, their places may: then a lookup reads only its record. The effects of updates meanwhile stay in
+//! the [cache](super::cache), and what was read of their keys is not stored.
 
 use std::sync::Mutex;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
@@ -18,33 +18,33 @@ use crate::any::AnyTable;
 use crate::api::Table;
 use crate::{Error, Result};
 
-/// Bytes of long reads that take as long as one read of a page.
+/// The bytes of long reads that take as long as one read of a page.
 const BYTES_FOR_READ: u64 = 64 << 10;
 
-/// Lookups that the cache could not answer before it is warmed up, at least.
+/// The least number of lookups that the cache could not answer before it is warmed up.
 const UNKNOWN_MIN: u64 = 16;
 
-/// RAM of a key whose record's place is known, in bytes, with its part of the index.
+/// The RAM of a key whose record's place is known, in bytes, including its part of the index.
 const PLACE_BYTES: u64 = 56;
 
-/// RAM of a key beyond its record, in bytes, with its part of the index.
+/// The RAM of a key in addition to its record, in bytes, including its part of the index.
 const RECORD_BYTES: u64 = 40;
 
-/// When the cache is warmed up, and how.
+/// The state of warming up the cache.
 #[derive(Debug)]
 pub(super) struct WarmUp<T: Table> {
     run: fn(&Inner<T>) -> Result<()>,
-    /// Lookups and updates of keys that the cache does not know, until it pays.
+    /// The number of lookups and updates of unknown keys until warming up pays off.
     left: AtomicU64,
-    /// Whether the background has it to do.
+    /// Whether the background is asked to do it.
     is_asked: AtomicBool,
-    /// Why it failed in the background; the next call tells.
+    /// The error of the background; the next call reports it.
     fault: Mutex<Option<Error>>,
     has_failed: AtomicBool,
 }
 
 impl<T: Table> WarmUp<T> {
-    /// Tells once why the background failed.
+    /// Reports an error of the background once.
     fn report_fault(&self) -> Result<()> {
         if !self.has_failed.load(Relaxed) || !self.has_failed.swap(false, SeqCst) {
             return Ok(());
@@ -64,12 +64,12 @@ impl<T: Table> Inner<T> {
         }
     }
 
-    /// Warms the cache up, if with that many keys more it has paid: in the background if there is one. The caller holds
+    /// Warms up the cache, if that pays off with `keys` more keys: in the background if there is one. The caller holds
     /// no lock.
     ///
     /// # Errors
-    /// A failed read or write, also of the background before. It is not tried again. Damage is told by the call that
-    /// needs what is damaged.
+    /// A failed read or write, including one in the background before. It is not tried again. Damage is reported by the
+    /// call that needs the damaged page.
     pub(super) fn warm_up_before(&self, keys: usize) -> Result<()> {
         let Some(warm_up) = self.warm_up.get() else { return Ok(()) };
         let left = warm_up.left.load(Relaxed);
@@ -85,7 +85,7 @@ impl<T: Table> Inner<T> {
         Ok(())
     }
 
-    /// What the background does of it.
+    /// Does the background's part of it.
     pub(super) fn warm_up_if_asked(&self) {
         let Some(warm_up) = self.warm_up.get() else { return };
         if warm_up.is_asked.swap(false, SeqCst)
@@ -98,7 +98,7 @@ impl<T: Table> Inner<T> {
 }
 
 impl Inner<AnyTable> {
-    /// Has the cache warmed up when that pays, if it has RAM for the places of all records.
+    /// Plans to warm up the cache when that pays off, if it has RAM for the places of all records.
     pub(super) fn plan_warm_up(&self) {
         let Some(cache) = self.cache.get().filter(|_| !self.is_empty()) else { return };
         let table = self.table.stats();
@@ -133,13 +133,13 @@ impl Inner<AnyTable> {
         if follow { self.gather_records(cache) } else { Ok(()) }
     }
 
-    /// Puts in the records.
+    /// Stores the records.
     fn gather_records(&self, cache: &RecordCache) -> Result<()> {
         for segment in self.values.live_segments() {
             if self.is_closing.load(Relaxed) {
                 return Ok(());
             }
-            // One that was overwritten meanwhile, or is damaged, is passed over.
+            // A record that was overwritten meanwhile, or is damaged, is skipped.
             let visited = self.values.visit(segment, &mut |reference, record| {
                 if let Some(print) = record.first_chunk::<FINGERPRINT_BYTES>() {
                     cache.gather_record(print, reference, record);
@@ -152,7 +152,7 @@ impl Inner<AnyTable> {
     }
 }
 
-/// A failure, unless it is damage.
+/// Returns a failure, unless it is damage.
 fn unless_damage(result: Result<()>) -> Result<()> {
     match result {
         Err(Error::Store(nandex_store::Error::Corrupt { .. })) => Ok(()),

@@ -1,4 +1,4 @@
-//! Puts and removes: read the record of the fingerprint, append the new one, note the update.
+//! Puts and removals: they read the record of the fingerprint, append the new one, and note the update.
 
 use nandex_store::entries::KeyState;
 use nandex_store::values::format::RECORD_HEADER_BYTES;
@@ -11,7 +11,7 @@ use super::{Inner, KEY_BYTES_MAX, VALUE_BYTES_MAX};
 use crate::api::Table;
 use crate::{Error, Result};
 
-/// Pairs of a batch between which is not looked how many updates wait.
+/// The number of pairs of a batch between two checks of how many updates wait.
 const UNPUBLISHED_MAX: usize = 64;
 
 /// The result of an attempt to change a record.
@@ -77,7 +77,7 @@ impl<T: Table> Inner<T> {
         self.acknowledge()
     }
 
-    /// Puts a value unless its key is there; returns whether it did.
+    /// Puts a value if its key is absent; returns whether it did.
     pub(super) fn put_if_absent(&self, key: &[u8], value: &[u8]) -> Result<bool> {
         self.check_key(key)?;
         self.check_value(key, value)?;
@@ -93,7 +93,7 @@ impl<T: Table> Inner<T> {
         Ok(is_new)
     }
 
-    /// Puts a pair that was checked.
+    /// Puts a pair that was already checked.
     fn put_unacknowledged(
         &self,
         key: &[u8],
@@ -184,8 +184,8 @@ impl<T: Table> Inner<T> {
         self.replace(fingerprint, Some(old), pairs)
     }
 
-    /// The record, if it holds other keys than this one; `None` otherwise, or if it is gone. Reads its
-    /// beginning, and the rest if that does not decide it.
+    /// Returns the record, if it holds other keys than this one; `None` otherwise, or if it is gone. Reads its
+    /// beginning, and the rest if that is not conclusive.
     fn record_unless_only(
         &self,
         reference: ValueRef,
@@ -201,7 +201,7 @@ impl<T: Table> Inner<T> {
         }
     }
 
-    /// A record, proven to be of this fingerprint.
+    /// Decodes a record, and checks that it has this fingerprint.
     pub(super) fn decode_record<'a>(
         &self,
         (reference, bytes): (ValueRef, &'a [u8]),
@@ -240,7 +240,7 @@ impl<T: Table> Inner<T> {
         }
     }
 
-    /// Refuses values that do not fit a record together with others whose keys have the same fingerprint.
+    /// Fails for values that do not fit a record together with others whose keys have the same fingerprint.
     fn check_shared(&self, bytes: u64, pairs: usize) -> Result<()> {
         let limit = self.values.record_bytes_max();
         if bytes <= limit {

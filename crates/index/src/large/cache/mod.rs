@@ -1,6 +1,6 @@
-//! A cache of records: what a map's lookups and updates need not read again.
+//! A cache of records, which saves lookups and updates of a map repeated reads.
 //!
-//! It keeps, by fingerprint, the record and its place in the value log, or that there is none. So a lookup that it
+//! It stores, by fingerprint, the record and its place in the value log, or that there is none. So a lookup that it
 //! answers reads neither the table nor the log, and an update of a key that it knows reads nothing either: it knows
 //! which record it replaces, and whether that holds other keys.
 //!
@@ -12,15 +12,15 @@
 //! ```
 //!
 //! Invariants
-//! 1. What the cache says of a fingerprint is what the table and the updates not published say. So an update is noted
+//! 1. The cache's answer about a fingerprint agrees with the table and the unpublished updates. So an update is noted
 //!    there and here while the key's shard is locked.
-//! 2. A lookup notes the epoch of a key before it asks the table, and puts in what it has read only in the same
-//!    epoch: each update of the key begins another one.
-//! 3. It takes at most the RAM that it was given last, its index included. What it takes it takes as it fills.
+//! 2. A lookup notes the epoch of a key before it searches the table, and stores what it has read only in the same
+//!    epoch: each update of the key begins a new one.
+//! 3. It takes at most the RAM that it was last given, including its index. It allocates RAM as it fills.
 //!
-//! While all that was put into a new map is here, a key that is not here is absent, and nothing is read for it.
+//! While everything that was put into a new map is here, a key that is not here is absent, and nothing is read for it.
 //!
-//! A map that evicts has none: the table and the log drop records there without a word to it.
+//! A map that evicts has no cache: its table and its log drop records without notifying it.
 //!
 //! | operation | cost |
 //! |---|---|
@@ -46,16 +46,16 @@ use super::format::Fingerprint;
 use crate::ram::Borrower;
 use shard::Shard;
 
-/// Parts of a cache, each with a lock.
+/// The number of parts of a cache, each with a lock.
 const SHARDS: usize = 16;
 
-/// Chunks of a shard, about, when it has all of its RAM.
+/// The approximate number of chunks of a shard, when it has all of its RAM.
 const CHUNKS: u64 = 16;
 
-/// Bytes of a chunk, at least and at most.
+/// The least and the most bytes of a chunk.
 const CHUNK_BYTES: (u64, u64) = (4 << 10, 256 << 10);
 
-/// What is known of a fingerprint.
+/// The cache's knowledge of a fingerprint.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Found<'c> {
     /// It has no record.
@@ -67,7 +67,7 @@ pub(super) enum Found<'c> {
 }
 
 impl Found<'_> {
-    /// The place of its record, if it has one.
+    /// Returns the place of its record, if it has one.
     pub fn reference(self) -> Option<ValueRef> {
         match self {
             Self::Absent => None,
@@ -76,18 +76,18 @@ impl Found<'_> {
     }
 }
 
-/// The permission to put in what flash says of a key, if no update of it comes meanwhile.
+/// The permission to store what flash says of a key, if no update of the key comes meanwhile.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Ticket(u32);
 
-/// What an update says of a fingerprint.
+/// The effect of an update on a fingerprint.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Now<'r> {
     /// It has this record, of these parts.
     Record(ValueRef, &'r [&'r [u8]]),
-    /// Its record is the same, at another place.
+    /// It has the same record, at another place.
     Moved(ValueRef),
-    /// It has none.
+    /// It has no record.
     Removed,
 }
 
@@ -105,12 +105,12 @@ impl Now<'_> {
 #[derive(Debug)]
 pub(super) struct RecordCache {
     shards: Box<[Mutex<Shard>]>,
-    /// Bytes that it has been given, and the part of them that cleaning has of it.
+    /// The bytes that it has been given, and the part of them that cleaning has borrowed.
     lent: AtomicU64,
     for_cleaning: AtomicU64,
 }
 
-/// Where a fingerprint is in a cache.
+/// The place of a fingerprint in a cache.
 #[derive(Clone, Copy, Debug)]
 struct Place(u64);
 
@@ -127,14 +127,14 @@ impl Place {
         (self.0 >> 40) as usize % epochs
     }
 
-    /// What tells it from others of its shard, nearly always.
+    /// Returns the tag, which nearly always distinguishes it from others of its shard.
     fn tag(self) -> u32 {
         self.0 as u32
     }
 }
 
 impl RecordCache {
-    /// A cache of at most that many bytes, of a map that is empty or of one of which it knows nothing yet.
+    /// Creates a cache of at most `bytes_max`, of a map that is empty or that it knows nothing of yet.
     pub fn new(bytes_max: u64, is_empty: bool) -> Self {
         let (least, most) = CHUNK_BYTES;
         let chunk_bytes = (bytes_max / SHARDS as u64 / CHUNKS).clamp(least, most) as usize;
@@ -143,7 +143,7 @@ impl RecordCache {
         Self { shards, lent: AtomicU64::new(bytes_max), for_cleaning: AtomicU64::new(0) }
     }
 
-    /// RAM that it takes now, in bytes.
+    /// Returns the RAM that it takes now, in bytes.
     pub fn ram_bytes(&self) -> u64 {
         self.sum(Shard::ram_bytes)
     }
@@ -153,18 +153,18 @@ impl RecordCache {
         self.lent().saturating_sub(self.for_cleaning.load(Relaxed))
     }
 
-    /// Keys that it knows.
+    /// Returns the number of keys that it knows.
     pub fn len(&self) -> u64 {
         self.sum(|shard| shard.len() as u64)
     }
 
-    /// Lookups and updates that it has answered.
+    /// Returns the number of lookups and updates that it has answered.
     pub fn hits(&self) -> u64 {
         self.sum(Shard::hits)
     }
 
-    /// Passes what it knows of a fingerprint to `see`; if nothing or its record's place alone, gives the ticket with
-    /// which more may be put in.
+    /// Passes its knowledge of a fingerprint to `see`; if that is nothing or only the record's place, returns the
+    /// ticket with which more may be stored.
     pub fn ask<R>(
         &self,
         print: &Fingerprint,
@@ -178,7 +178,7 @@ impl RecordCache {
         }
     }
 
-    /// The same for many, in no order, with their numbers. The processor fetches ahead.
+    /// Does the same for several, in no particular order, with their numbers. Prefetches ahead.
     pub fn ask_many<'p>(
         &self,
         prints: impl Iterator<Item = &'p Fingerprint>,
@@ -192,7 +192,7 @@ impl RecordCache {
         });
     }
 
-    /// Does something with the shard of each of these, in no order. The processor fetches ahead what is there.
+    /// Calls a function with the shard of each of these, in no particular order. Prefetches ahead.
     fn for_each<'p>(
         &self,
         prints: impl Iterator<Item = &'p Fingerprint>,
@@ -213,14 +213,14 @@ impl RecordCache {
         }
     }
 
-    /// The place of a fingerprint's record, or that there is none, if it knows that. This is no use of it.
+    /// Returns the place of a fingerprint's record, or that there is none, if it knows. This does not count as a use.
     pub fn place(&self, print: &Fingerprint) -> Option<Option<ValueRef>> {
         let place = Place::of(print);
         let shard = self.shard(place);
         Some(shard.peek(place, print)?.reference())
     }
 
-    /// The same of many.
+    /// Does the same for several.
     pub fn places(&self, prints: &[Fingerprint]) -> Vec<Option<Option<ValueRef>>> {
         let mut places = vec![None; prints.len()];
         self.for_each(prints.iter(), |shard, number, (place, print)| {
@@ -229,7 +229,7 @@ impl RecordCache {
         places
     }
 
-    /// Puts in what flash has said of a fingerprint, unless that may be old by now.
+    /// Stores what flash has said of a fingerprint, unless that may be stale by now.
     pub fn fill(&self, ticket: Ticket, print: &Fingerprint, found: Found<'_>) {
         let place = Place::of(print);
         let mut shard = self.shard(place);
@@ -238,14 +238,14 @@ impl RecordCache {
         }
     }
 
-    /// Begins to put in all keys of a map, before the map is asked for them. What every update says of its key is kept
-    /// from now on, so that what the map says of other keys is known to be as new.
+    /// Begins to gather all keys of a map, before the map is asked for them. From now on the effect of every update is
+    /// kept, so that the map's answer about other keys is known to be current.
     pub fn begin_gathering(&self) {
         self.shards.iter().for_each(|shard| lock(shard).begin_gathering());
     }
 
-    /// Puts in where the record of a fingerprint is by the map, unless an update has said since, with space for the
-    /// record if it follows. Returns whether all that was gathered, and every update since, is here still.
+    /// Stores the place of a fingerprint's record in the map, unless an update has changed it since, with space for the
+    /// record if it follows. Returns whether everything that was gathered, and every update since, is still here.
     pub fn gather(&self, print: &Fingerprint, (reference, follows): (ValueRef, bool)) -> bool {
         let place = Place::of(print);
         let mut shard = self.shard(place);
@@ -255,7 +255,7 @@ impl RecordCache {
         shard.is_gathering()
     }
 
-    /// Puts in a record, if it is the one whose place is known.
+    /// Stores a record, if it is the one whose place is known.
     pub fn gather_record(&self, print: &Fingerprint, reference: ValueRef, record: &[u8]) {
         let place = Place::of(print);
         let mut shard = self.shard(place);
@@ -264,12 +264,12 @@ impl RecordCache {
         }
     }
 
-    /// All keys were put in: one that is not here is absent, as long as nothing is dropped.
+    /// Ends gathering: all keys were stored, and one that is not here is absent, as long as nothing is dropped.
     pub fn end_gathering(&self) {
         self.shards.iter().for_each(|shard| lock(shard).end_gathering());
     }
 
-    /// Puts in what is known of a fingerprint, if that is more than before.
+    /// Stores knowledge of a fingerprint, if it is more than before.
     fn put(&self, shard: &mut Shard, key: (Place, &Fingerprint), found: Found<'_>) {
         match (shard.peek(key.0, key.1), found) {
             (None, Found::Absent) => shard.put_absent(key, self.shard_bytes()),
@@ -280,7 +280,7 @@ impl RecordCache {
         }
     }
 
-    /// Does what changes a fingerprint for all, and notes it here at the same time.
+    /// Does what changes a fingerprint for all threads, and notes it here at the same time.
     pub fn update(&self, print: &Fingerprint, now: Now<'_>, act: impl FnOnce()) {
         let place = Place::of(print);
         let mut shard = self.shard(place);
@@ -297,12 +297,12 @@ impl RecordCache {
         }
     }
 
-    /// What it was given, with what cleaning has of that, in bytes.
+    /// Returns the bytes that it was given, including those that cleaning has borrowed.
     pub fn lent(&self) -> u64 {
         self.lent.load(Relaxed)
     }
 
-    /// Lends that many bytes to the cleaning of the value log, in place of what it has lent to it before.
+    /// Lends `bytes` to the cleaning of the value log, in place of what it has lent before.
     pub fn lend_to_cleaning(&self, bytes: u64) {
         if self.for_cleaning.swap(bytes, Relaxed) < bytes {
             self.shrink();

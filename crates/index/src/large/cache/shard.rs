@@ -1,16 +1,16 @@
 //! A shard of the cache: a ring of chunks of records, and an index of them.
 //!
-//! Records are appended to the newest chunk. When RAM is spent, the oldest chunk becomes the newest: records that were
-//! asked for since they came, or since it last was the oldest, stay in it, and the others leave (CLOCK). A record that
-//! is replaced by one of the same length is written over in place.
+//! Records are appended to the newest chunk. When RAM is exhausted, the oldest chunk becomes the newest: records that
+//! were used since they arrived, or since it was last the oldest, stay in it, and the others are dropped (CLOCK). A
+//! record that is replaced by one of the same length is overwritten in place.
 //!
 //! ```text
 //!   chunk   | header, record | header, record | ... | 0 |        aligned to 8 bytes
 //!   header  | slot 4 | sequence 4 | offset 4 | bytes of the record 30 bits, is only its place known, was it used |
 //! ```
 //!
-//! A key that is absent has its fingerprint as its record; no record is as short. One of which only the place is known
-//! has its fingerprint, and either space for its record behind that, or 4 bytes with the length of its record.
+//! An absent key has its fingerprint as its record; no record is as short. A record whose place alone is known has its
+//! fingerprint, followed either by space for the record, or by 4 bytes with the length of the record.
 
 use std::collections::VecDeque;
 
@@ -25,44 +25,44 @@ use crate::large::format::{FINGERPRINT_BYTES, Fingerprint};
 /// Bytes of an entry before its record.
 const HEADER_BYTES: usize = 16;
 
-/// The bit of a header's last number that says that the entry was asked for.
+/// The bit of a header's last number that says that the entry was used.
 const USED: u32 = 1 << 31;
 
 /// The bit of it that says that only the place of the record is known.
 const IS_PLACE: u32 = 1 << 30;
 
-/// The place of a header's last number.
+/// The position of a header's last number.
 const LENGTH: usize = 12;
 
-/// Bytes of what stands for a record of which only the place is known, without space for it.
+/// The bytes that stand for a record of which only the place is known, without space for it.
 const PLACE_BYTES: usize = FINGERPRINT_BYTES + 4;
 
 /// The unit of places.
 const UNIT_BYTES: usize = 8;
 
-/// A record takes at most this part of a chunk.
+/// The largest part of a chunk that a record takes, as a divisor.
 const PARTS_OF_CHUNK: usize = 4;
 
-/// Chunks whose records may all stay before half of one must go.
+/// The number of chunks whose records may all stay before half of one must be dropped.
 const KEPT_MAX: usize = 4;
 
-/// Epochs of a shard: an update makes the tickets of one of them invalid.
+/// The number of epochs of a shard: an update invalidates the tickets of one of them.
 const EPOCHS: usize = 256;
 
 /// An entry that is in a chunk.
 #[derive(Clone, Copy)]
 struct Entry {
     reference: ValueRef,
-    /// Bytes of the record, or of what stands for it.
+    /// The bytes of the record, or of what stands for it.
     record_bytes: usize,
     was_used: bool,
     is_place: bool,
 }
 
-/// What is put into an entry.
+/// The content of a new entry.
 struct Content<'r> {
     parts: &'r [&'r [u8]],
-    /// Bytes that it has space for.
+    /// The bytes that it has space for.
     bytes: usize,
     is_place: bool,
 }
@@ -81,7 +81,7 @@ impl<'r> Content<'r> {
 }
 
 impl Entry {
-    /// The entry that begins in a chunk; `None` at the end of those that it has.
+    /// Returns the entry that begins at an offset of a chunk; `None` at the end of the entries.
     fn at(chunk: &[u8], at: usize) -> Option<Self> {
         let header = chunk.get(at..at + HEADER_BYTES)?;
         let number = |place: usize| get_u32(header, place);
@@ -92,13 +92,13 @@ impl Entry {
         (bytes > 0).then_some(Self { reference, record_bytes: bytes as usize, was_used, is_place })
     }
 
-    /// Bytes that it takes.
+    /// The bytes that it takes.
     fn whole_bytes(self) -> usize {
         whole_bytes(self.record_bytes)
     }
 }
 
-/// Bytes that the entry of a record takes.
+/// Returns the bytes that the entry of a record takes.
 fn whole_bytes(record_bytes: usize) -> usize {
     (HEADER_BYTES + record_bytes).next_multiple_of(UNIT_BYTES)
 }
@@ -106,24 +106,24 @@ fn whole_bytes(record_bytes: usize) -> usize {
 #[derive(Debug)]
 pub(super) struct Shard {
     chunk_bytes: usize,
-    /// Those that were given back are empty.
+    /// The chunks; those that were released are empty.
     chunks: Vec<Box<[u8]>>,
-    /// The numbers of the chunks that are there, oldest first.
+    /// The numbers of the existing chunks, oldest first.
     order: VecDeque<usize>,
-    /// Bytes of the newest chunk that are taken.
+    /// The used bytes of the newest chunk.
     filled: usize,
-    /// Where the entries are, by tags, in units.
+    /// The positions of the entries, by tags, in units.
     index: Slots,
     epochs: Box<[u32; EPOCHS]>,
-    /// Whether it knows all keys that there are. Then one that is not here is absent.
+    /// Whether it knows all existing keys. Then one that is not here is absent.
     is_complete: bool,
-    /// Whether it will know all keys when those that are being gathered are in.
+    /// Whether it will know all keys when those that are being gathered are stored.
     is_gathering: bool,
     hits: u64,
 }
 
 impl Shard {
-    /// A shard of a map that has no keys, or of which it knows none yet.
+    /// Creates a shard of a map that has no keys, or whose keys it does not know yet.
     pub fn new(chunk_bytes: usize, is_complete: bool) -> Self {
         Self {
             chunk_bytes: chunk_bytes.next_multiple_of(UNIT_BYTES),
@@ -144,33 +144,33 @@ impl Shard {
         (self.order.len() * self.chunk_bytes + self.index.ram_bytes() + epochs) as u64
     }
 
-    /// Keys that it knows.
+    /// The number of keys that it knows.
     pub fn len(&self) -> usize {
         self.index.len()
     }
 
-    /// Lookups that it has answered.
+    /// The number of lookups that it has answered.
     pub fn hits(&self) -> u64 {
         self.hits
     }
 
-    /// The epoch in which what flash says of a key may be put in.
+    /// Returns the epoch in which an answer from flash about a key may be stored.
     pub fn epoch(&self, place: Place) -> u32 {
         self.epochs[place.epoch(EPOCHS)]
     }
 
-    /// Begins another epoch: what flash has said of a key before is old.
+    /// Begins another epoch: earlier answers from flash about a key are stale.
     pub fn begin_epoch(&mut self, place: Place) {
         let epoch = &mut self.epochs[place.epoch(EPOCHS)];
         *epoch = epoch.wrapping_add(1);
     }
 
-    /// Asks the processor to fetch what finds a key's entry.
+    /// Prefetches what finds a key's entry.
     pub fn prefetch_slot(&self, place: Place) {
         self.index.prefetch(place);
     }
 
-    /// Asks the processor to fetch a key's entry, if it is here.
+    /// Prefetches a key's entry, if it is here.
     pub fn prefetch_entry(&self, place: Place) {
         for unit in self.index.of(place).take(1) {
             let (chunk, at) = self.place_of(unit);
@@ -178,7 +178,7 @@ impl Shard {
         }
     }
 
-    /// What it knows of a fingerprint; noted as a use.
+    /// Returns its knowledge of a fingerprint, which counts as a use.
     pub fn ask(&mut self, place: Place, print: &Fingerprint) -> Option<Found<'_>> {
         let Some((_, chunk, at)) = self.find(place, print) else {
             return self.is_complete.then_some(Found::Absent);
@@ -191,7 +191,7 @@ impl Shard {
         found
     }
 
-    /// What it knows of a fingerprint.
+    /// Returns its knowledge of a fingerprint.
     pub fn peek(&self, place: Place, print: &Fingerprint) -> Option<Found<'_>> {
         match self.find(place, print) {
             Some((_, chunk, at)) => found_at(&self.chunks[chunk], at),
@@ -199,7 +199,7 @@ impl Shard {
         }
     }
 
-    /// Says of a key's record that it is at this place now, if it is here, or while keys are gathered.
+    /// Notes that a key's record has moved to this place, if it is here, or while keys are gathered.
     pub fn move_to(&mut self, key: (Place, &Fingerprint), reference: ValueRef, bytes_max: u64) {
         let Some((_, chunk, at)) = self.find(key.0, key.1) else {
             if self.is_gathering {
@@ -214,7 +214,7 @@ impl Shard {
             .for_each(|(number, part)| put_u32(chunk, at + part, number));
     }
 
-    /// Drops what it has of a fingerprint, which has no record any more; notes that while keys are gathered.
+    /// Drops a fingerprint, which no longer has a record; notes that while keys are gathered.
     pub fn remove(&mut self, key: (Place, &Fingerprint), bytes_max: u64) {
         if self.is_gathering {
             self.put_absent(key, bytes_max);
@@ -229,7 +229,7 @@ impl Shard {
         self.put(key, NOWHERE, &Content::of(&[key.1]), bytes_max);
     }
 
-    /// Puts in where the record of a fingerprint is, with space for it if it will follow.
+    /// Stores the place of a fingerprint's record, with space for it if it will follow.
     pub fn put_place(
         &mut self,
         key: (Place, &Fingerprint),
@@ -247,8 +247,8 @@ impl Shard {
         self.put(key, reference, &content, bytes_max);
     }
 
-    /// Puts in the record of a fingerprint, in parts; its place alone if it is too long. Afterwards it takes at most
-    /// that many bytes.
+    /// Stores the record of a fingerprint, in parts; only its place if it is too long. Afterwards it takes at most
+    /// `bytes_max`.
     pub fn put_record(
         &mut self,
         key: (Place, &Fingerprint),
@@ -264,12 +264,12 @@ impl Shard {
         }
     }
 
-    /// Returns whether a record of that many bytes is short enough.
+    /// Returns whether a record of this length is short enough.
     fn takes(&self, record_bytes: usize) -> bool {
         whole_bytes(record_bytes) <= self.chunk_bytes / PARTS_OF_CHUNK
     }
 
-    /// From now on it gathers all keys, and keeps what updates say.
+    /// Begins to gather all keys, and keeps the effects of updates.
     pub fn begin_gathering(&mut self) {
         self.is_gathering = true;
     }
@@ -279,12 +279,12 @@ impl Shard {
         self.is_gathering
     }
 
-    /// All keys were gathered, unless it has dropped some since.
+    /// Ends gathering: it knows all keys, unless it has dropped some since.
     pub fn end_gathering(&mut self) {
         self.is_complete |= std::mem::take(&mut self.is_gathering);
     }
 
-    /// Notes that it does not know some key any more.
+    /// Notes that it no longer knows some key.
     fn note_dropped(&mut self) {
         self.is_complete = false;
         self.is_gathering = false;
@@ -321,7 +321,7 @@ impl Shard {
         }
     }
 
-    /// Gives back what it takes beyond that many bytes, the oldest first.
+    /// Releases what it takes beyond `bytes_max`, oldest first.
     pub fn keep_at_most(&mut self, bytes_max: u64) {
         while self.ram_bytes() > bytes_max && !self.order.is_empty() {
             self.drop_oldest();
@@ -331,7 +331,7 @@ impl Shard {
         }
     }
 
-    /// Gives the oldest chunk back.
+    /// Releases the oldest chunk.
     fn drop_oldest(&mut self) {
         if let Some(oldest) = self.order.pop_front() {
             self.drop_entries(oldest, 0);
@@ -339,7 +339,7 @@ impl Shard {
         }
     }
 
-    /// The unit of the entry of this fingerprint, its chunk, and where it is there.
+    /// Returns the unit of the entry of this fingerprint, its chunk, and its position there.
     #[inline]
     fn find(&self, place: Place, print: &Fingerprint) -> Option<(u32, usize, usize)> {
         self.index.of(place).find_map(|unit| {
@@ -358,7 +358,7 @@ impl Shard {
         ((chunk * self.chunk_bytes + at) / UNIT_BYTES) as u32
     }
 
-    /// Space for an entry in the newest chunk; `None` without RAM for one chunk.
+    /// Returns space for an entry in the newest chunk; `None` without RAM for one chunk.
     fn append(&mut self, whole_bytes: usize, bytes_max: u64) -> Option<(usize, usize)> {
         let mut kept = 0;
         while self.order.is_empty() || self.filled + whole_bytes > self.chunk_bytes {
@@ -371,10 +371,11 @@ impl Shard {
         Some((*self.order.back()?, at))
     }
 
-    /// Makes another chunk the newest: one more if there is RAM for it, else the oldest, with what stays in it.
+    /// Makes another chunk the newest: a new one if there is RAM for it, otherwise the oldest, with the entries that
+    /// stay in it.
     fn begin_chunk(&mut self, kept_max: usize, bytes_max: u64) -> Option<()> {
         let units = (self.chunks.len() + 1) * (self.chunk_bytes / UNIT_BYTES);
-        // The entries of the chunk must find place in the index too.
+        // The index must have space for the entries of the chunk too.
         let more = self.chunk_bytes as u64 + self.index.growth_bytes();
         let fits = self.ram_bytes() + more <= bytes_max;
         if fits && u32::try_from(units).is_ok() {
@@ -399,8 +400,8 @@ impl Shard {
         Some(())
     }
 
-    /// Drops the entries of a chunk but those that were used, up to that many bytes, which move to its front. Returns
-    /// how many bytes they take.
+    /// Drops the entries of a chunk except for those that were used, up to `kept_max` bytes, which move to its front.
+    /// Returns how many bytes they take.
     fn drop_entries(&mut self, number: usize, kept_max: usize) -> usize {
         let mut chunk = std::mem::take(&mut self.chunks[number]);
         let (mut from, mut to) = (0, 0);
@@ -441,19 +442,19 @@ impl Shard {
             chunk[end..end + part.len()].copy_from_slice(part);
             end += part.len();
         }
-        // What a chunk had before may stand behind its last entry.
+        // Earlier contents of a chunk may remain after its last entry.
         if is_newest && let Some(next) = chunk.get_mut(self.filled..self.filled + HEADER_BYTES) {
             put_u32(next, LENGTH, 0);
         }
     }
 }
 
-/// The fingerprint of the entry that begins there.
+/// Returns the fingerprint of the entry that begins there.
 fn print_at(chunk: &[u8], at: usize) -> Option<Fingerprint> {
     chunk.get(at + HEADER_BYTES..at + HEADER_BYTES + FINGERPRINT_BYTES)?.try_into().ok()
 }
 
-/// What an entry says.
+/// Decodes an entry.
 fn found_at(chunk: &[u8], at: usize) -> Option<Found<'_>> {
     let entry = Entry::at(chunk, at)?;
     let record = chunk.get(at + HEADER_BYTES..)?.get(..entry.record_bytes)?;

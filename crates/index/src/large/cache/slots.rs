@@ -1,9 +1,8 @@
-//! Where the entries of a shard are: buckets of eight tags, each a line of the processor's cache.
+//! The positions of the entries of a shard: buckets of eight tags, each a line of the processor's cache.
 //!
-//! A tag has two buckets. Where both are full, an entry of theirs moves to its other bucket, one step of cuckoo
-//! hashing; where none can, there are more buckets from then on. If RAM does not allow that, one of the entries there
-//! is forgotten: this is a cache. So nothing is searched far, nothing is marked as deleted, and a lookup is one line
-//! mostly.
+//! A tag has two buckets. When both are full, one of their entries moves to its other bucket, one step of cuckoo
+//! hashing; if none can, the number of buckets grows. If RAM does not allow that, one of the entries is forgotten: this
+//! is a cache. So searches are short, deletions leave no marks, and a lookup usually reads one line.
 
 use nandex_device::prefetch;
 
@@ -12,16 +11,16 @@ use super::Place;
 /// Slots of a bucket.
 const WAYS: usize = 8;
 
-/// With more than this share of the slots taken there are too few buckets.
+/// The share of used slots above which there are too few buckets.
 const FULL: (usize, usize) = (7, 8);
 
-/// Buckets, at least.
+/// The least number of buckets.
 const BUCKETS_MIN: usize = 16;
 
-/// A place that no entry has.
+/// The position that marks an empty slot.
 const EMPTY: u32 = u32::MAX;
 
-/// A tag and where its entry is, in units.
+/// A tag and the position of its entry, in units.
 type Slot = (u32, u32);
 
 #[derive(Clone, Debug)]
@@ -36,7 +35,7 @@ impl Bucket {
 pub(super) struct Slots {
     buckets: Box<[Bucket]>,
     len: usize,
-    /// Which way is forgotten next where both buckets are full.
+    /// The way that is forgotten next when both buckets are full.
     hand: usize,
 }
 
@@ -45,7 +44,7 @@ impl Slots {
         Self { buckets: vec![Bucket::NEW; BUCKETS_MIN].into(), len: 0, hand: 0 }
     }
 
-    /// Entries that it has.
+    /// The number of entries.
     pub fn len(&self) -> usize {
         self.len
     }
@@ -54,12 +53,12 @@ impl Slots {
         size_of_val(&*self.buckets)
     }
 
-    /// Asks the processor to fetch what a lookup reads here.
+    /// Prefetches what a lookup reads here.
     pub fn prefetch(&self, place: Place) {
         self.buckets_of(place.tag()).into_iter().for_each(|it| prefetch(&self.buckets[it]));
     }
 
-    /// Where entries of a tag are.
+    /// Returns the positions of entries with a tag.
     #[inline]
     pub fn of(&self, place: Place) -> impl Iterator<Item = u32> {
         let tag = place.tag();
@@ -73,13 +72,13 @@ impl Slots {
         self.len * whole >= self.buckets.len() * WAYS * part
     }
 
-    /// Bytes by which it grows.
+    /// Returns the bytes by which it grows.
     pub fn growth_bytes(&self) -> u64 {
         ((grown(self.buckets.len()) - self.buckets.len()) * size_of::<Bucket>()) as u64
     }
 
-    /// Says where a new entry is. With that many bytes for more buckets it has a place for it; else it may forget
-    /// another one, and returns whether it has.
+    /// Adds the position of a new entry. With `growth_max` bytes for more buckets there is space for it; otherwise
+    /// another entry may be forgotten. Returns whether one was.
     pub fn insert(&mut self, place: Place, unit: u32, growth_max: u64) -> bool {
         let bytes_max = (self.ram_bytes() as u64).saturating_add(growth_max);
         let fits = |buckets: usize| (buckets * size_of::<Bucket>()) as u64 <= bytes_max;
@@ -90,7 +89,7 @@ impl Slots {
             if !fits(buckets) {
                 return forgets | self.put_over(slot);
             }
-            // Where some entries do not find place in the new buckets, there are still more.
+            // If there is no space for some entries in the new buckets, it grows further.
             while !self.resize(buckets, false) {
                 if fits(grown(buckets)) {
                     buckets = grown(buckets);
@@ -103,14 +102,14 @@ impl Slots {
         forgets
     }
 
-    /// Says that the entry is elsewhere.
+    /// Notes that the entry has moved.
     pub fn move_to(&mut self, place: Place, (from, to): (u32, u32)) {
         if let Some((bucket, way)) = self.find(place, from) {
             self.buckets[bucket].0[way].1 = to;
         }
     }
 
-    /// Forgets the entry that is there.
+    /// Removes the entry at this position.
     pub fn remove(&mut self, place: Place, unit: u32) {
         if let Some((bucket, way)) = self.find(place, unit) {
             self.buckets[bucket].0[way].1 = EMPTY;
@@ -118,7 +117,7 @@ impl Slots {
         }
     }
 
-    /// Gives back what few entries do not need. May forget some of them, and returns whether it has.
+    /// Releases buckets that few entries do not need. May forget some entries, and returns whether it has.
     pub fn shrink(&mut self) -> bool {
         let (part, whole) = FULL;
         let needed = (self.len * whole / part).div_ceil(WAYS);
@@ -130,7 +129,7 @@ impl Slots {
         self.buckets[bucket].0.iter().position(|(_, unit)| *unit == EMPTY)
     }
 
-    /// Puts a slot into one of its buckets, if there is a free way or an entry can move from one.
+    /// Stores a slot in one of its buckets, if there is a free way or an entry can move from one.
     fn put(&mut self, slot: Slot) -> bool {
         let both = self.buckets_of(slot.0);
         let free = both.into_iter().find_map(|it| Some((it, self.free_way(it)?)));
@@ -140,7 +139,7 @@ impl Slots {
         true
     }
 
-    /// Moves an entry of full buckets to its other one, and returns where it was.
+    /// Moves an entry of full buckets to its other one, and returns its former position.
     fn make_free(&mut self, both: [usize; 2]) -> Option<(usize, usize)> {
         for (bucket, way) in both.into_iter().flat_map(|it| (0..WAYS).map(move |way| (it, way))) {
             let slot = self.buckets[bucket].0[way];
@@ -153,7 +152,7 @@ impl Slots {
         None
     }
 
-    /// The same, in place of another one if there is no free way. Returns whether that is forgotten.
+    /// Does the same, replacing another one if there is no free way. Returns whether one was forgotten.
     fn put_over(&mut self, slot: Slot) -> bool {
         if self.put(slot) {
             return false;
@@ -163,8 +162,8 @@ impl Slots {
         true
     }
 
-    /// Has that many buckets from now on. Returns whether all entries found place there; if not nothing has changed, or
-    /// the others were forgotten.
+    /// Changes the number of buckets. Returns whether there was space for all entries; if not, either nothing has
+    /// changed, or the others were forgotten.
     fn resize(&mut self, buckets: usize, may_forget: bool) -> bool {
         let new = vec![Bucket::NEW; buckets].into();
         let mut new = Self { buckets: new, len: 0, hand: self.hand };
@@ -190,7 +189,7 @@ impl Slots {
         })
     }
 
-    /// The buckets of a tag, the first in the order of tags.
+    /// Returns the buckets of a tag, the first in the order of tags.
     #[inline]
     fn buckets_of(&self, tag: u32) -> [usize; 2] {
         let scaled = |tag: u32| ((u64::from(tag) * self.buckets.len() as u64) >> 32) as usize;
@@ -198,7 +197,7 @@ impl Slots {
     }
 }
 
-/// Buckets after growth.
+/// Returns the number of buckets after growth.
 fn grown(buckets: usize) -> usize {
     buckets + buckets / 4
 }

@@ -1,4 +1,4 @@
-//! The cache of records against a map of what is true, its RAM, what stays in it, and threads.
+//! The cache of records compared with a map of the truth, its RAM, the records that stay in it, and threads.
 
 use std::collections::HashMap;
 use std::sync::atomic::AtomicBool;
@@ -8,26 +8,26 @@ use nandex_store::hash::{HashKind, KeyHasher};
 use super::*;
 use crate::large::format::fingerprint;
 
-/// What is true of a key: where its record is, and the record.
+/// The truth about a key: the place of its record, and the record.
 type Truth = HashMap<u64, (ValueRef, Vec<u8>)>;
 
 fn print(number: u64) -> Fingerprint {
     fingerprint(KeyHasher::new(HashKind::Xxh3, 9).hash(&number.to_le_bytes()))
 }
 
-/// A place that no other record has.
+/// Returns a place that no other record has.
 fn reference(place: u32, bytes: usize) -> ValueRef {
     ValueRef { slot: place, sequence: place ^ 0x55, offset: place / 3, bytes: bytes as u32 }
 }
 
-/// A record of that many bytes, 28 at least.
+/// Returns a record of `bytes` bytes, at least 28.
 fn record(number: u64, bytes: usize, fill: u8) -> Vec<u8> {
     let mut record = print(number).to_vec();
     record.resize(bytes.max(28), fill);
     record
 }
 
-/// What the cache says of a key, as the truth would say it; `None` if it knows too little.
+/// Returns the cache's answer about a key, in the form of the truth; `None` if it knows too little.
 fn asked(cache: &RecordCache, number: u64) -> Option<Option<(ValueRef, Vec<u8>)>> {
     let owned = |found: Found<'_>| match found {
         Found::Record(reference, record) => Some((reference, record.to_vec())),
@@ -49,7 +49,7 @@ fn random() -> impl FnMut(u64) -> u64 {
     }
 }
 
-/// Random updates and lookups of a few keys; every answer is compared.
+/// Does random updates and lookups of a few keys, and compares every answer.
 fn is_true_of(cache: &RecordCache, keys: u64, operations: u32) {
     let (mut truth, mut below) = (Truth::new(), random());
     for at in 0..operations {
@@ -88,7 +88,7 @@ fn is_true_of(cache: &RecordCache, keys: u64, operations: u32) {
     }
 }
 
-/// What shards without entries take.
+/// The RAM of shards without entries.
 const LEAST: u64 = SHARDS as u64 * (3 << 10);
 
 #[test]
@@ -228,7 +228,7 @@ fn all_keys_that_were_gathered_are_known_unless_one_was_dropped() {
         cache.end_gathering();
         assert!((0..50_000).all(|it| cache.place(&print(it)) == Some(Some(place(it)))));
         assert_eq!(asked(&cache, 50_000), Some(None));
-        // The records follow, and those that are not where the key's record is are none.
+        // The records follow; those that are not at the place of the key's record are ignored.
         cache.gather_record(&print(4999), place(4999), &record(4999, 50, 1));
         cache.gather_record(&print(4998), place(1), &record(4998, 50, 1));
         assert!(asked(&cache, 4999).is_some() && asked(&cache, 4998).is_none());
