@@ -41,7 +41,7 @@ pub enum Error {
     GrowthStopped {
         /// The entries in it.
         entries: u64,
-        /// What is missing, and the remedy.
+        /// The missing resource, and the remedy.
         reason: String,
     },
     /// A key or a value is longer than a table of large values takes.
@@ -77,7 +77,7 @@ pub enum Error {
         entries: u64,
         /// The slots in total.
         slots: u64,
-        /// Which limit was exceeded, and the remedy.
+        /// The limit that was exceeded, and the remedy.
         reason: String,
     },
     /// A filter without tombstones cannot subtract what was not added.
@@ -105,9 +105,9 @@ pub enum Error {
         "the saved filter is damaged: expected {expected}, found {found}; restore it from a copy, or build it again from the keys"
     )]
     FilterDamaged {
-        /// What was expected.
+        /// The expected content.
         expected: String,
-        /// What was found.
+        /// The content that was found.
         found: String,
     },
     /// A filter holds as many keys as it was made for, and its policy is to keep its error rate.
@@ -152,7 +152,7 @@ pub enum Error {
     Config {
         /// The field of the configuration.
         field: &'static str,
-        /// What is wrong with it, and what would work.
+        /// The problem, and what would work.
         reason: String,
     },
 }

@@ -190,7 +190,8 @@ open_options! {
         /// The RAM that a growing table may take from this opening on, in bytes, including its cache; `None` for the
         /// limit it was created with. A SliceLSH limits its filter to what this leaves beyond its configuration's RAM.
         ram_bytes_max: Option<u64>;
-        /// How reads are spread over the device's channels. By default according to the device's geometry, or in order
+        /// The way in which reads are spread over the device's channels. By default it follows the device's geometry,
+        /// or the order of arrival if the geometry is unknown.
         /// of arrival if it has none.
         channels: Option<Channels>;
         /// The priority function for BufferHash's priority policies. By default the first 8 bytes of the value as a

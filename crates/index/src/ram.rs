@@ -99,7 +99,7 @@ impl State {
         self.claims.iter().filter_map(|it| it.spare.as_ref()?.upgrade())
     }
 
-    /// Lends the free RAM in equal parts, one of which stays free. A cache that can use less than its part leaves the
+    /// Lends the free RAM in equal parts, and keeps one part free. A cache that can use less than its part leaves the
     /// rest to the others. Changes nothing if that makes little difference.
     fn lend(&mut self, free: u64, is_new: bool) {
         let mut most: Vec<u64> = self.borrowers().map(|it| it.useful).collect();
@@ -113,7 +113,8 @@ impl State {
     }
 }
 
-/// Returns the size of an equal part of `free`, one of which stays free, given the most that each borrower can use.
+/// Divides `free` into equal parts, one for each borrower and one that stays free, given the most that each borrower
+/// can use, and returns the size of a part.
 fn equal_parts(most: &mut [u64], mut free: u64) -> u64 {
     most.sort_unstable();
     let mut count = most.len() as u64 + 1;

@@ -42,7 +42,7 @@ pub struct TableTests {
 }
 
 impl TableTests {
-    /// No configuration at all.
+    /// The configurations of a structure that has none for tests.
     pub const NONE: Self =
         Self { variants: 0, config: |_| panic!("there are no variants to ask for") };
 }
@@ -103,7 +103,7 @@ pub struct TestTable {
 /// The entries that a table must still have, of those that were put and not removed since.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Retention {
-    /// All of them.
+    /// The table must still have all entries.
     All,
     /// All that it has accepted; a full table rejects more with [`Error::Full`](crate::Error::Full).
     Refuses,
@@ -111,8 +111,9 @@ pub enum Retention {
     Newest(u64),
     /// At least this many of the newest puts and found lookups.
     NewestUsed(u64),
-    /// All of them, unless [`TableStats::forced_evictions`](crate::TableStats::forced_evictions) is above 0; then at
-    /// least this many of the newest puts.
+    /// The table must still have all entries, unless
+    /// [`TableStats::forced_evictions`](crate::TableStats::forced_evictions) is above 0; then at least this many of the
+    /// newest puts.
     AllUnlessForced(u64),
 }
 

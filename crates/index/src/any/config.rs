@@ -81,7 +81,7 @@ pub trait Configuration: Any + fmt::Debug + Send + Sync {
 /// A description of a configuration, for people and programs.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Description {
-    /// What happens when the structure is full, in a word such as `fifo`.
+    /// The policy of a full structure, in a word such as `fifo`.
     pub when_full: String,
     /// The entries with different keys that it is guaranteed to hold before that happens.
     pub entries_capacity: u64,

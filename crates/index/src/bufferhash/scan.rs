@@ -23,7 +23,7 @@ const PAGES_IN_RAM: usize = 1024;
 /// The least pages of each incarnation that are read together.
 const PAGES_MIN: usize = 16;
 
-/// The same if versions are read by parts of the pages.
+/// The least pages read together if versions are read by parts of the pages.
 const PART_PAGES_MIN: usize = 4;
 
 impl Inner {

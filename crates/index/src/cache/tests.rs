@@ -30,7 +30,7 @@ impl Numbers {
     }
 }
 
-/// A key of that many bytes.
+/// Returns a key of `bytes` bytes.
 fn key(number: u64, bytes: usize) -> Vec<u8> {
     number.to_le_bytes().into_iter().chain(std::iter::repeat(number as u8)).take(bytes).collect()
 }

@@ -68,7 +68,7 @@ fn level_entries(filter: &Cascade) -> Vec<u64> {
     levels.runs.iter().map(|run| run.as_ref().map_or(0, |run| run.entries())).collect()
 }
 
-/// Returns a configuration with so many fingerprints that no two keys share one.
+/// Returns a configuration with a universe so wide that no two keys share a fingerprint.
 fn spread() -> Config {
     Config { rate: 1e-9, ..Config::tiny() }
 }

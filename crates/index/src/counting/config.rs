@@ -30,8 +30,8 @@ const BLOCK_PAGES_MAX: u64 = 1 << 16;
 pub enum Discipline {
     /// Memory bounded: a full buffer is merged with its data blocks.
     Mb,
-    /// Memory and disk bounded: a full buffer is staged in the change segment, of which each `k` data blocks have a
-    /// share; they are merged when it is full.
+    /// Memory and disk bounded: a full buffer is staged in the change segment, where each `k` data blocks have a share;
+    /// they are merged when it is full.
     Mdb,
     /// As [`Mdb`](Self::Mdb), with one log for all as the change segment.
     #[default]

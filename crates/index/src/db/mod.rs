@@ -28,11 +28,11 @@
 //! `entries`, unless [`Policy::Grow`](crate::Policy::Grow) is stated.
 //!
 //! **RAM** is stated once, for all structures that are open at the same time: 64 MiB, or [`DatabaseOptions::ram`]. A
-//! builder's `ram` limits one structure alone. A structure without such a limit takes what it works well with, and at
-//! most half of what is free when it is opened; a table or map that grows takes more as it needs it. The caches of
-//! growing tables and maps share the unclaimed RAM in equal parts, until a structure needs it. Memory that flushes and
-//! lookups use temporarily counts once for each background thread, not for each structure. Opening a structure that
-//! does not fit fails, and the error names the largest others; so does growth. Dropping a structure frees its RAM.
+//! builder's `ram` limits one structure alone. A structure without one takes what it works well with, and at most half
+//! of what is free when it is opened; a table or map that grows takes more as it needs it. The caches of growing tables
+//! and maps share the unclaimed RAM in equal parts, until a structure needs it. Memory that flushes and lookups use
+//! temporarily counts once for each background thread, not for each structure. Opening a structure that does not fit
+//! fails, and the error names the largest others; so does growth. Dropping a structure frees its RAM.
 //!
 //! **The log** is 1 MiB at first and grows with the buffers of the structures, up to twice the stated RAM and at least
 //! up to 32 MiB. With [`DatabaseOptions::log`] its length is fixed from the start. Builders make write buffers small

@@ -1,4 +1,4 @@
-//! How a database is opened or created: in a file, or on devices of the caller.
+//! Opening and creating a database: in a file, or on devices of the caller.
 
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};

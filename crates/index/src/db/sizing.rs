@@ -1,4 +1,4 @@
-//! Which table is created for given requirements, and how large: used by the command and the applications.
+//! The choice and the size of the table for given requirements, as used by the command and the applications.
 
 use super::stated::Stated;
 use crate::large::{TABLE_KEY_BYTES, TABLE_VALUE_BYTES, ValuesConfig};
@@ -78,8 +78,8 @@ impl Requirements {
         values_for(bytes, self.entries, self.policy)
     }
 
-    /// Returns the requirements of the table that locates keys and values of any size in this log: the widths of such a
-    /// table, within the RAM that the log leaves.
+    /// Returns the requirements of the table that locates keys and values of any size in this log: that table's widths,
+    /// within the RAM that the log leaves.
     #[must_use]
     pub fn over(&self, values: &ValuesConfig) -> Self {
         let ram_bytes = self.ram_bytes.map(|most| most.saturating_sub(values.ram_bytes()));

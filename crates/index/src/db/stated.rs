@@ -64,7 +64,7 @@ impl Stated {
         config.with(kept())
     }
 
-    /// Does the same for the configuration of one structure.
+    /// Returns the configuration of one structure with the stated parameters.
     ///
     /// # Errors
     /// As [`on`](Self::on).
@@ -72,7 +72,7 @@ impl Stated {
         self.on(&config.into())?.of().cloned()
     }
 
-    /// Does the same if calls of a builder set these parameters, at any depth.
+    /// Does the same as [`on`](Self::on) if calls of a builder set these parameters, at any depth.
     ///
     /// # Errors
     /// As [`on`](Self::on); a stated value that differs from the call's.

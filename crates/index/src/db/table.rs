@@ -141,8 +141,8 @@ impl<'db> TableBuilder<'db> {
         self.create_or_open_here(kind.as_deref()).map(|(table, _)| table)
     }
 
-    /// Does the same for a known kind while no other structure is being opened. Also returns the RAM that is left for
-    /// the cache of the map whose table this is.
+    /// Opens or creates a table of a known kind while no other structure is being opened. Also returns the RAM that is
+    /// left for the cache of the map whose table this is.
     pub(super) fn create_or_open_here(&self, kind: Option<&str>) -> Result<(AnyTable, u64)> {
         match kind {
             Some(kind) => self.open(kind),

@@ -29,7 +29,7 @@ pub trait GroupStructure: GroupLookups<Map: GroupMap> {
     #[cfg(feature = "testing")]
     const DECODERS: &'static [crate::testing::Decoder] = &[];
 
-    /// What a table of this kind is created with.
+    /// The configuration that a table of this kind is created with.
     type Config: GroupModel;
     /// Memory that rewrites reuse, in addition to that for groups.
     type Scratch: Default + Send;
@@ -75,7 +75,7 @@ pub trait GroupStructure: GroupLookups<Map: GroupMap> {
 pub trait GroupLookups: Debug + Send + Sync + Sized + 'static {
     /// The groups of a partition at one moment.
     type Map: Debug + Send + Sync;
-    /// How a lookup continues when a table does not have its key.
+    /// The continuation of a lookup when a table does not have its key.
     type Way: Clone + Debug;
 
     /// Returns the first table to read for a key that no buffer has, or the answer.
@@ -109,7 +109,7 @@ pub struct GroupPlace<W> {
     pub group: Arc<Group>,
     /// Its number in the group.
     pub table: u32,
-    /// How the lookup continues.
+    /// The continuation of the lookup.
     pub way: W,
 }
 

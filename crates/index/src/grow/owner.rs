@@ -89,7 +89,7 @@ pub(crate) struct Owner<P: Parts> {
     is_closed: bool,
 }
 
-/// How a growing table is opened.
+/// The parameters for opening a growing table.
 pub(crate) struct GrowingOpening {
     pub key_bytes: usize,
     pub value_bytes: usize,

@@ -40,7 +40,7 @@ type Visit<'a> = dyn FnMut(ValueRef, Fingerprint, &[u8]) -> Result<()> + 'a;
 /// The extent to which a segment was cleaned.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Cleaned {
-    /// It was freed.
+    /// The segment was freed.
     Whole,
     /// There was no space for copies of all its live records.
     InPart,

@@ -283,7 +283,7 @@ impl<T: Table> Inner<T> {
         lock(&self.updates).changes().end();
     }
 
-    /// Returns whether updates may have changed a fingerprint since it was marked; true if their number is not known.
+    /// Returns whether updates may have changed a fingerprint since it was marked, while changes are still noted.
     pub(super) fn may_have_changed(&self, print: &Fingerprint) -> bool {
         lock(&self.updates).changes().may_have(print) == Some(true)
     }

@@ -184,7 +184,7 @@ struct Inner<T: Table> {
     spare: OnceLock<Arc<SpareRam>>,
     cleaning: Cleaning,
     counters: LargeCounters,
-    /// When the last period of [`nandex_store::Durability::Every`] ended, by the device's clock.
+    /// The end of the last period of [`nandex_store::Durability::Every`], by the device's clock.
     period_start_ns: AtomicU64,
 }
 

@@ -32,7 +32,7 @@ pub(super) struct Updates {
     open: Batch,
     /// The updates being published; after a failure they are tried again.
     closing: Arc<Batch>,
-    /// How many there ever were, how many when `closing` was taken, and how many the table has.
+    /// The number of updates ever, the number when `closing` was taken, and the number that the table has.
     noted: u64,
     closed: u64,
     published: u64,

@@ -54,7 +54,7 @@ impl<T: Table> WarmUp<T> {
 }
 
 impl<T: Table> Inner<T> {
-    /// Counts keys of which the cache knew too little.
+    /// Counts keys about which the cache knew too little.
     pub(super) fn count_unknown(&self, keys: usize) {
         if let Some(warm_up) = self.warm_up.get() {
             let left = warm_up.left.load(Relaxed);

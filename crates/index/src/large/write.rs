@@ -16,7 +16,7 @@ const UNPUBLISHED_MAX: usize = 64;
 
 /// The result of an attempt to change a record.
 pub(super) enum Attempt {
-    /// It succeeded, or there was nothing to do.
+    /// The change succeeded, or there was nothing to do.
     Done,
     /// The value log has no space for a record of this many bytes.
     NoSpace(u64),

@@ -54,7 +54,7 @@ pub enum StoredKeys {
 /// The choice of the number of levels on flash.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum FanOut {
-    /// As few as suit lookups and writes best.
+    /// The number of levels that suits lookups and writes best.
     #[default]
     Advised,
     /// One level, however large.

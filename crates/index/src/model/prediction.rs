@@ -183,7 +183,7 @@ impl Prediction {
 pub struct Notes {
     /// The structure's own figures.
     pub shape: Vec<Line>,
-    /// When the table takes this RAM.
+    /// The state in which it takes this RAM.
     pub ram: String,
     /// The buffers that are counted.
     pub buffers: String,

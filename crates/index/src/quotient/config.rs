@@ -12,11 +12,11 @@ const FILL: f64 = 0.94;
 /// The policy of a full filter.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Growth {
-    /// It doubles its slots. The insert that finds it full waits until all entries are in the new slots, and both are
-    /// in RAM meanwhile. Fingerprints stay the same, so the rate of false positives rises with the keys.
+    /// Doubles the slots. The insert that finds the filter full waits until all entries are in the new slots, and both
+    /// are in RAM meanwhile. Fingerprints stay the same, so the rate of false positives rises with the keys.
     #[default]
     Double,
-    /// It rejects the insert.
+    /// Rejects the insert.
     Refuse,
 }
 

@@ -99,7 +99,7 @@ impl HashRange {
 pub struct Directory {
     /// The number of bits of a hash that form an entry's index.
     depth: u8,
-    /// For each entry the number of its group, and of its table in the group.
+    /// The number of each entry's group, and of its table in the group.
     tables: Box<[u32]>,
     groups: Box<[Arc<Group>]>,
     entries: u64,

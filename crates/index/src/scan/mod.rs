@@ -41,7 +41,7 @@ pub(crate) trait Visitor {
     /// The damage, if it ends the pass.
     fn damage(&mut self, damage: Damage) -> Result<()>;
 
-    /// How pages are read.
+    /// Returns the way in which pages are read.
     fn reads(&self) -> Reads;
 }
 

@@ -10,7 +10,7 @@ use crate::Result;
 /// The most pages that an iteration reads at once: 512 KiB.
 const CHUNK_PAGES: usize = 128;
 
-/// How a pass reads.
+/// The way in which a pass reads.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Reads {
     /// Several reads ahead of the current page. A failed read ends the pass.

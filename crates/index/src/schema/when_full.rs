@@ -1,4 +1,5 @@
-//! What a structure does when it is full, in the words of the structures that have it as a parameter. The numbers on
+//! The policies of full structures, in the words of the structures that have one as a parameter. The numbers on flash
+//! follow the order of the words.
 //! flash follow the order of the words.
 
 use super::{Choice, kept_as};

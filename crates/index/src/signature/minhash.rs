@@ -11,7 +11,7 @@ use super::rensa;
 /// The implementation whose hashes and permutations a MinHash uses. Signatures of different schemes cannot be compared.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Scheme {
-    /// Our own, and the fastest: XXH3 of a shingle, of which 32 bits are permuted by a multiplication and an addition,
+    /// Our own, and the fastest: XXH3 of a shingle, 32 bits of which are permuted by a multiplication and an addition,
     /// both modulo 2^32. The multipliers are odd, so that a permutation has no collisions.
     #[default]
     Fast,
@@ -19,7 +19,7 @@ pub enum Scheme {
     DatasketchLegacy,
     /// datasketch from 2.0 on, `scheme="affine32"`: 32 bits of SHA-1, mixed and then permuted like our own.
     DatasketchAffine,
-    /// rensa's `RMinHash` up to 0.4: the hash of rustc-hash 2, permuted modulo 2^64, of which the upper half is used.
+    /// rensa's `RMinHash` up to 0.4: the hash of rustc-hash 2, permuted modulo 2^64; the upper half is used.
     Rensa,
     /// rensa's `RMinHash` from 0.5 on: the same hash, in buckets of three rounds, which cost less than permutations.
     /// For a set that is small for the signature, permutations supply the values.
@@ -64,9 +64,9 @@ fn sha1_hash32(bytes: &[u8]) -> u32 {
 pub(super) enum Permutations {
     /// `a * h + b` modulo 2^32, of a hash that is optionally mixed first.
     Affine { factors: Vec<u32>, terms: Vec<u32>, is_mixed: bool },
-    /// `(a * h + b modulo 2^64) modulo 2^61 - 1`, of which the lower 32 bits are used.
+    /// `(a * h + b modulo 2^64) modulo 2^61 - 1`; the lower 32 bits are used.
     Legacy { factors: Vec<u64>, terms: Vec<u64> },
-    /// `a * h + b` modulo 2^64, of which the upper 32 bits are used.
+    /// `a * h + b` modulo 2^64; the upper 32 bits are used.
     Upper { factors: Vec<u64>, terms: Vec<u64> },
     /// Buckets of three rounds; a value that no round has reached is that of `Upper` for a hash that is mixed first.
     Buckets { factors: Vec<u64>, terms: Vec<u64> },

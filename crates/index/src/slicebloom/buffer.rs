@@ -83,7 +83,7 @@ pub(crate) struct BloomBuffer {
     placing: BitPlacing,
     /// The number of keys at which it is full: the paper's n.
     keys_max: u64,
-    /// The same number, or a lower one until the next flush.
+    /// The number at which it counts as full now: `keys_max`, or temporarily fewer.
     limit: u64,
     content: Content,
 }

@@ -106,8 +106,9 @@ impl Config {
     /// present or not.
     ///
     /// Each partition keeps the most recent k n of its own inserts, and hashing does not spread inserts evenly. So this
-    /// is the number of inserts of which each partition gets at most k n, except in one case in a million. With one
-    /// partition it is exactly k n. Repeated inserts of one key all go to one partition and are counted each time: then
+    /// is the largest number of inserts that gives each partition at most k n of them, except in one case in a million.
+    /// With one partition it is exactly k n. Repeated inserts of one key all go to one partition and are counted each
+    /// time: then
     /// only [`partition_window_keys`](Self::partition_window_keys) are guaranteed. If keys repeat, insert only absent
     /// ones.
     #[must_use]

@@ -90,7 +90,8 @@ fn slices(config: &Config, keys: Option<u64>, buffer_entries: u64) -> u32 {
     u32::try_from(slices.max((2 * buffer_entries).div_ceil(one))).expect("a test has few keys")
 }
 
-/// Returns the number of the newest puts, of which none is evicted: a slice takes its share of them and of the buffer
+/// Returns the number of the newest puts that are guaranteed not to be evicted: a slice takes its share of them and of
+/// the buffer
 /// that each was in, with eight deviations.
 fn newest(config: &Config, buffer_entries: u64) -> u64 {
     let fits = |puts: u64| {

@@ -354,7 +354,7 @@ mod tests {
         assert!(some.is_some_and(|some| some <= whole / 2), "{some:?} of {whole}");
         assert!(ram_bytes <= own + whole / 2, "{ram_bytes}, {own}, {whole}");
         assert_eq!(counted(Some(own)).0, None);
-        // Twelve bits an entry, of which each partition has whole lines.
+        // Twelve bits an entry, rounded to whole lines for each partition.
         let most = 4 * u64::from(config().entries_max) * 12 / 8;
         assert!(whole <= most && most - whole < 4 * 64, "{whole} of {most}");
         assert_eq!(counted(Some(own + most)).0, Some(whole));

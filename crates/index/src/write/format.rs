@@ -141,7 +141,7 @@ pub struct PartitionRecord<R> {
     /// The oldest position of the log that is still needed. Replaying records before it would fill buffers, and then
     /// flash, a second time.
     pub tail: Lsn,
-    /// If updates add up, the last boundary whose updates are on flash; otherwise 0, and not encoded.
+    /// The last boundary whose updates are on flash, if updates add up; otherwise 0, and not encoded.
     pub boundary: u64,
     /// Its snapshot.
     pub snapshot: Option<R>,

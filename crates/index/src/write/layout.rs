@@ -66,7 +66,7 @@ pub(crate) trait Layout: Debug + Send + Sync + Sized + 'static {
     /// Memory that flushes reuse.
     type Scratch: Send;
 
-    /// How the write path treats this structure.
+    /// Returns the options of the write path for this structure.
     fn policy(&self) -> WritePolicy;
 
     /// Creates an empty buffer.

@@ -78,7 +78,7 @@ pub(crate) fn check_log_of_sums(
     }
 }
 
-/// What the write path needs to open a structure.
+/// The parameters of the write path for opening a structure.
 pub(crate) struct Opening<B: WriteBuffer> {
     pub shape: WriteShape,
     pub options: Options,

@@ -1,4 +1,5 @@
-//! Tables on the write path: entries of keys and values, of which a later one replaces an earlier one of the same key.
+//! Tables on the write path: entries of keys and values, in which a later entry replaces an earlier one of the same
+//! key.
 
 use nandex_device::PageId;
 use nandex_store::buffer::{Buffer, STASH_LEN_MAX};
@@ -67,7 +68,7 @@ impl TableShape {
         Buffer::new(self.layout, hasher, self.small_buffer_pages(entries_max))
     }
 
-    /// Returns the pages of such a small buffer.
+    /// Returns the pages of a small buffer for `entries_max` entries.
     pub(crate) fn small_buffer_pages(&self, entries_max: usize) -> usize {
         let pages = entries_max.div_ceil(self.layout.slots() * 3 / 4).max(1);
         pages.min(self.buffer_pages as usize)
@@ -91,7 +92,7 @@ impl TableShape {
     }
 }
 
-/// What the write path needs to open a table.
+/// The parameters of the write path for opening a table.
 pub(crate) struct TableOpening {
     pub shape: TableShape,
     /// The threads that write full buffers; with 0 the updating thread does.

@@ -16,7 +16,7 @@ use crate::{Error, OpenOptions, Result};
 
 /// Entries of a super table, unless buffers of these entries are too large for it.
 const ENTRIES_PER_SUPER_TABLE: u64 = 1 << 19;
-/// Incarnations of a super table: a word of columns, of which one is being written and one is kept for recovery.
+/// Incarnations of a super table: a word of columns; one is being written and one is kept for recovery.
 const INCARNATIONS: u32 = 62;
 /// Bits of a fingerprint: ten generations read less than .02 pages for an absent key.
 const FINGERPRINT_BITS: u32 = 15;

@@ -29,7 +29,7 @@ pub(super) const GROUP: usize = 64;
 /// The bits of a count, if fingerprints are counted.
 const COUNT_BITS: u32 = 8;
 
-/// How the buffers of a filter are divided.
+/// The division of a filter's buffers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct BufferShape {
     /// Fingerprints at which a buffer is full.

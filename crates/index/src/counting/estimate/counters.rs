@@ -25,7 +25,7 @@ pub(super) struct Counters {
     index: Vec<u32>,
 }
 
-/// Returns the slots of the index, at most half of which are used.
+/// Returns the slots of the index; at most half are used.
 fn index_slots(slots: usize) -> usize {
     (2 * slots).next_power_of_two()
 }

@@ -58,11 +58,11 @@ const CHUNK_BYTES: (u64, u64) = (4 << 10, 256 << 10);
 /// The cache's knowledge of a fingerprint.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Found<'c> {
-    /// It has no record.
+    /// The fingerprint has no record.
     Absent,
-    /// It has a record at this place.
+    /// The fingerprint has a record at this place.
     Place(ValueRef),
-    /// It has this record, at this place.
+    /// The fingerprint has this record, at this place.
     Record(ValueRef, &'c [u8]),
 }
 
@@ -83,11 +83,11 @@ pub(super) struct Ticket(u32);
 /// The effect of an update on a fingerprint.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Now<'r> {
-    /// It has this record, of these parts.
+    /// The fingerprint now has this record, in these parts.
     Record(ValueRef, &'r [&'r [u8]]),
-    /// It has the same record, at another place.
+    /// The fingerprint has the same record, at another place.
     Moved(ValueRef),
-    /// It has no record.
+    /// The fingerprint no longer has a record.
     Removed,
 }
 

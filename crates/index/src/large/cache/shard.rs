@@ -34,7 +34,7 @@ const IS_PLACE: u32 = 1 << 30;
 /// The position of a header's last number.
 const LENGTH: usize = 12;
 
-/// The bytes that stand for a record of which only the place is known, without space for it.
+/// The bytes that stand for a record whose place alone is known, without space for it.
 const PLACE_BYTES: usize = FINGERPRINT_BYTES + 4;
 
 /// The unit of places.

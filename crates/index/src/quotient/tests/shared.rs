@@ -91,7 +91,7 @@ fn lookups_go_on_while_an_update_doubles_the_slots() {
         is_done.store(true, Relaxed);
         during.unwrap()
     });
-    // Doubling takes as long as millions of lookups, of which a loaded machine may run few. The threads may stop for
+    // Doubling takes as long as millions of lookups, but a loaded machine may run only a few. The threads may stop for
     // several thousand of them.
     assert!(during > 30_000, "{during} lookups");
 }

@@ -127,7 +127,7 @@ impl Matcher {
     }
 }
 
-/// Returns the version of a key that is to be inserted, if any.
+/// Returns the version of a key to insert, if any.
 #[inline]
 fn winner(bin: Bin<'_>, key: &Matched, rule: Rule, counts: &mut Absorbed) -> Option<u32> {
     let has_own = key.own != NONE;

@@ -47,7 +47,7 @@ pub use union::{count_shared, expected_passes};
 pub use versions::Versions;
 pub(crate) use versions::{Pause, VersionSource, Visit};
 
-/// Which entry wins on duplicate keys.
+/// The preference for one entry on duplicate keys.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Prefer {
     /// The entry of the first table that has the key. A table that absorbs others comes before them.
@@ -60,7 +60,7 @@ pub enum Prefer {
 /// Options of a merge of tables.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct AbsorbOptions {
-    /// Which entry wins on duplicate keys.
+    /// The entry that wins on duplicate keys.
     pub prefer: Prefer,
     /// The RAM in bytes that versions of entries may take meanwhile, in addition to the tables' RAM.
     pub ram_bytes: u64,

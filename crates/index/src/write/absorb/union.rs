@@ -35,7 +35,7 @@ pub(super) struct Union<'t> {
     watch: &'t Watch<'t>,
 }
 
-/// How the absorbing table places keys.
+/// The placement of keys in the absorbing table.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Target {
     pub hasher: KeyHasher,
@@ -65,7 +65,7 @@ impl RamLimit {
     }
 }
 
-/// How the range of hashes is divided, and the size of a share.
+/// The division of the range of hashes, and the size of a share.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Plan {
     workers: usize,
