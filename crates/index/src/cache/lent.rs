@@ -1,4 +1,4 @@
-//! Sets in lent RAM: how many of a chunk's sets exist, and what happens when some must be given up.
+//! Sets in lent RAM: how many of a chunk's sets exist, and what happens when some must be dropped.
 
 use std::sync::atomic::Ordering::SeqCst;
 use std::sync::atomic::{AtomicU64, fence};
@@ -110,7 +110,7 @@ impl EntryCache {
         (lines * size_of::<Line>()) as u64
     }
 
-    /// Gives up the RAM of a chunk that exceeds the plan. A chunk that was created while the plan was changed either
+    /// Releases the RAM of a chunk that exceeds the plan. A chunk that was created while the plan was changed either
     /// does this itself, or the thread that changed the plan has seen the chunk.
     pub(super) fn fit(&self, number: usize) {
         // A thread that changes the plan checks for the chunk afterwards, and one that creates the chunk checks for the

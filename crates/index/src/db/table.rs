@@ -183,7 +183,7 @@ impl<'db> TableBuilder<'db> {
 
     fn open(&self, kind: &str) -> Result<(AnyTable, u64)> {
         let limit = limit(&self.db.ram, &self.name, self.stated_ram().as_ref())?;
-        // Options such as SliceHash's filters are chosen anew at each opening.
+        // Options such as SliceHash's filters are chosen again at each opening.
         let limit_without = self.without_cache(limit)?;
         let of_kind = || Question::Kind(kind.to_owned());
         let advise =

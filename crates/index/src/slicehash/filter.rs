@@ -1,6 +1,6 @@
 //! Bloom filters for the partitions with the most false-positive reads (paper, section 5.1.2).
 //!
-//! A lookup of an absent key reads a page in vain. If there is memory for it, a partition has a filter of its
+//! A lookup of an absent key costs a false-positive read. If there is memory for it, a partition has a filter of its
 //! slicetable, in pieces: one for each slice, so that a merge, which goes through the slices one after another, builds
 //! the new filter along the way. The budget is smaller than what all partitions need. So misses are counted per
 //! partition, and from time to time the filters go to the partitions with the most recent ones; counts are halved each
