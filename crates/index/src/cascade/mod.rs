@@ -41,7 +41,7 @@
 //! |---|---|---|---|
 //! | insert, delete, add | 0 | its share of the log, (bits + 1) / 8 bytes, and of merges | the buffers |
 //! | merge into a level | all runs it takes, once | the new run, once | three I/O chunks for each of them |
-//! | contains, count | one page for each level; none where a buffer says yes and nothing was deleted | 0 | one page |
+//! | contains, count | one page for each level; none if a buffer has the key and nothing was deleted | 0 | one page |
 //! | open | snapshots of buffers, and the log from the oldest boundary on | 0 | |
 
 mod absent;

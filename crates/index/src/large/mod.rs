@@ -7,10 +7,10 @@
 //! ```text
 //!   put(key, value)                                    get(key)
 //!        | 1. the record, to the value log's batch        | 1. fingerprint: updates not published,
-//!        | 2. the update, to those not published          |    else the table: where is the record?
+//!        | 2. the update, to those not published          |    else the table
 //!        v                                                v
 //!   acknowledged (Durability::Every, Never)            | 2. the record, one read of its pages
-//!        | 3. commit: the batch is written and synced  | 3. is the whole key in it?
+//!        | 3. commit: the batch is written and synced  | 3. compare the whole key
 //!        | 4. publish: the table has the references    v
 //!        v                                            value
 //!   acknowledged (Durability::Always)
@@ -35,12 +35,12 @@
 //! | get, found | the table's, and one operation of the pages its record touches | 0 |
 //! | get, not found | the table's | 0 |
 //! | put | 0 | the record, once; the table's |
-//! | put, keys may share a fingerprint or the log evicts | the table's; one more if it is there | the same |
+//! | put, keys may share a fingerprint or the log evicts | the table's; one more if the key is present | the same |
 //! | put of a batch of these | the same, looked up together before the first is put | the same |
 //! | put if absent | as get | as put |
 //! | remove | as put | the table's |
 //! | growth of the value log | 0 | a checkpoint |
-//! | change by what is there | the table's, and the record's first page, or all of it | as put or remove |
+//! | change depending on the value | the table's, and the record's first page, or all of it | as put or remove |
 //! | length of a value | the table's, and the record's first page | 0 |
 //! | cleaning up to a quarter of the log | its segments, and all pages of the table once | what is live of them |
 //! | cleaning a segment, few records or most in the cache | it, and the table's for each other record | the same |

@@ -4,7 +4,7 @@
 //! ```text
 //!   shingles, features, or a vector --Sketcher--> Signature --bucket_keys--> a key for each table
 //!                                                     |
-//!                                                     '-- similarity: is a candidate near?
+//!                                                     '-- similarity of a candidate
 //! ```
 //!
 //! | family | a document is | near means | tables | a signature has |

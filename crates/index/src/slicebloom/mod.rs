@@ -42,7 +42,7 @@
 //! | act | flash reads | flash writes | RAM |
 //! |---|---|---|---|
 //! | insert | its share of a flush: m/n k / 8 bytes | the same, and 8 bytes of log | m/n/k bits for each key |
-//! | lookup | h pages at once, or fewer if positions share some; none where a buffer says yes | 0 | |
+//! | lookup | h pages at once, or fewer if positions share some; none if a buffer has the key | 0 | |
 //! | flush of a buffer | one slicetable | one slicetable | four I/O chunks |
 //! | open | snapshots of buffers, and the log from the oldest boundary on | 0 | |
 
