@@ -12,7 +12,7 @@ use crate::Error;
 pub struct Damage {
     /// The page.
     pub page: PageId,
-    /// The most entries that it may have held.
+    /// The maximum number of entries that it may have held.
     pub entries_max: u64,
     /// Why it cannot be read or verified.
     #[source]

@@ -165,9 +165,9 @@ open_options! {
     #[derive(Clone, Default)]
     pub struct OpenOptions;
     stated {
-        /// The most threads of the volume that flush its full buffers and load filters at once. With 0 the inserting
-        /// thread does so, when its buffer is full. Each thread has its own I/O chunks. A BufferHash that evicts
-        /// nothing has one more thread, which rewrites updated entries.
+        /// The maximum number of threads of the volume that flush its full buffers and load filters at once. With 0 the
+        /// inserting thread does so, when its buffer is full. Each thread has its own I/O chunks. A BufferHash that
+        /// evicts nothing has one more thread, which rewrites updated entries.
         flush_threads: Option<usize> = "1, and 2 for the cascade filter and the counting table", in Range::Within(0, 64);
         /// Reads in flight in a batch or stream of lookups.
         read_depth: Option<usize> = "32", in Range::Within(1, 4096);

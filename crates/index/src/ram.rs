@@ -45,7 +45,7 @@ pub struct RamPool {
 #[derive(Default)]
 struct State {
     claims: Vec<Claim>,
-    /// The most bytes that are lent to each cache.
+    /// The maximum number of bytes that are lent to each cache.
     lent: u64,
 }
 
@@ -255,7 +255,7 @@ impl Debug for RamPool {
 #[derive(Debug)]
 pub struct SpareRam {
     bytes: AtomicU64,
-    /// The most bytes that its cache can use.
+    /// The maximum number of bytes that its cache can use.
     useful: u64,
     borrower: Mutex<Option<Weak<dyn Borrower>>>,
     /// The pool, and the table's name in it.

@@ -94,7 +94,7 @@ pub struct TestTable {
     pub config: AnyConfig,
     /// The options to create and open it with.
     pub options: OpenOptions,
-    /// The most entries with which one write buffer is full.
+    /// The maximum number of entries with which one write buffer is full.
     pub buffer_entries: u64,
     /// The entries that it must still have.
     pub retention: Retention,

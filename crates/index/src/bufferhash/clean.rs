@@ -160,8 +160,8 @@ impl Inner {
     fn may_clean(&self) -> bool {
         let cleaning = &self.layout.cleaning;
         let unclean = cleaning.unclean.load(Relaxed);
-        // The keys that existed when each super table was rewritten: if there are too many of them even without those
-        // removed since, the table is full.
+        // Keys counted when each super table was last rewritten. The table is full only if the current estimate is too
+        // high as well, since keys may have been removed meanwhile.
         let known = self.counters.flushed_entries.load(Relaxed).saturating_sub(unclean);
         let is_full = known.min(cleaning.keys()) > self.keys_max();
         let has_more = unclean > 0 || self.next_to_take_over().is_some();

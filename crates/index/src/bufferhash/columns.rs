@@ -23,7 +23,7 @@ use super::table::{Level, State};
 pub(crate) struct FilterColumns {
     /// The existing columns, including those that buffers on their way to flash need.
     taken: AtomicU64,
-    /// The most columns that flushes may create.
+    /// The maximum number of columns that flushes may create.
     most: AtomicU64,
     /// The value of `most` once no older generation takes RAM.
     most_alone: AtomicU64,

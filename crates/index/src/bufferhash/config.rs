@@ -295,7 +295,7 @@ impl Config {
         u64::from(self.filter.entries_max()) / 24
     }
 
-    /// Returns the most entries that a flush usually carries over.
+    /// Returns the maximum number of entries that a flush usually carries over.
     pub(super) fn carry_over_usual(&self) -> usize {
         STASH_LEN_MAX + self.bumped_max() as usize
     }

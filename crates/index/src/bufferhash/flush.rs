@@ -21,9 +21,9 @@ use crate::{Error, Result};
 
 /// The longest wait for a checkpoint before the ring is checked again.
 pub(super) const SPACE_WAIT: Duration = Duration::from_millis(20);
-/// The most segments that are written at once with one scratch memory.
+/// The maximum number of segments that are written at once with one scratch memory.
 pub(super) const WRITES_MAX: usize = 3;
-/// The most pages of a buffer that stays in RAM: 16 MiB.
+/// The maximum number of pages of a buffer that stays in RAM: 16 MiB.
 const KEPT_PAGES_MAX: usize = 1 << 12;
 
 /// Memory that flushes reuse.

@@ -26,7 +26,7 @@ use crate::{Error, Result};
 /// The pages of all incarnations that are in RAM at a time, unless one of each is more.
 pub(super) const READ_PAGES: usize = 64;
 
-/// The least number of versions by which a batch grows.
+/// The minimum number of versions by which a batch grows.
 const SPARE_VERSIONS: usize = 256;
 
 /// New segments of a super table.

@@ -20,10 +20,10 @@ use crate::{Damage, Result};
 /// The approximate number of pages of all incarnations that an iteration has in memory at a time: 4 MiB.
 const PAGES_IN_RAM: usize = 1024;
 
-/// The least pages of each incarnation that are read together.
+/// The minimum number of pages of each incarnation that are read together.
 const PAGES_MIN: usize = 16;
 
-/// The least pages read together if versions are read by parts of the pages.
+/// The minimum number of pages read together if versions are read by parts of the pages.
 const PART_PAGES_MIN: usize = 4;
 
 impl Inner {
@@ -124,7 +124,8 @@ impl VersionSource for Inner {
 /// an entry that was live all along is in one of them.
 pub(crate) struct SuperTables<L> {
     list: L,
-    /// The most super tables of a generation, and how many of them share one of the generation with the fewest.
+    /// The maximum number of super tables of a generation, and how many of them share one of the generation with the
+    /// fewest.
     most: usize,
     shared: usize,
     /// The pages of a buffer, and of a portion.

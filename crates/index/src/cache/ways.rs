@@ -15,7 +15,7 @@ pub(super) const WAYS: usize = 7;
 /// Ghosts of a set.
 pub(super) const GHOSTS: usize = 4;
 
-/// The most uses that are counted.
+/// The maximum number of uses that are counted.
 const USES_MAX: u64 = 3;
 
 /// Bits of a way: its kind, its queue, and its uses.

@@ -11,7 +11,7 @@ use crate::{Error, Result, WhenFull};
 /// The least fan-out; the HotStorage'11 deck has this one.
 pub const FAN_OUT_MIN: u32 = 2;
 
-/// The most parts of a filter.
+/// The maximum number of parts of a filter.
 pub const PARTS_MAX: u32 = 4096;
 
 parameters! {
@@ -136,7 +136,7 @@ impl Config {
         Ok(u64::from(self.parts) * shape.mean_bytes() + 2 * shape.full_bytes())
     }
 
-    /// The most fingerprints that level `index` of a part may hold, the smallest level being 0.
+    /// The maximum number of fingerprints that level `index` of a part may hold, the smallest level being 0.
     #[must_use]
     pub fn level_entries_max(&self, index: usize) -> u64 {
         let Some(fan_out) = self.fan_out else { return u64::MAX };

@@ -31,7 +31,7 @@ use crate::options::MERGE_THREADS;
 use crate::quotient::REPEATS_MAX;
 use crate::{Error, Result};
 
-/// The most buffers' worth of keys in a single level, and the largest fan-out of several.
+/// The maximum number of buffers' worth of keys in a single level, and the largest fan-out of several.
 pub const FAN_OUT_MAX: u32 = 16;
 
 /// The hash key of filters that will be merged, unless the caller chooses another: `nandex filter 01` in ASCII. Filters

@@ -22,7 +22,7 @@ pub(crate) struct Runs {
 /// The expected size of a run.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct RunSize {
-    /// The most fingerprints.
+    /// The maximum number of fingerprints.
     pub entries: u64,
     /// Bytes of their counts.
     pub count_bytes: u64,

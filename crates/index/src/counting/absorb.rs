@@ -21,7 +21,7 @@ struct Progress<'w> {
     /// The number of partitions of this table, and the one that is being merged.
     partitions: usize,
     index: usize,
-    /// The most entries of the other table for it, and the number that were read.
+    /// The maximum number of entries of the other table for it, and the number that were read.
     entries_max: u64,
     read: AtomicU64,
 }

@@ -16,13 +16,13 @@ pub const BLOCK_PAGES: u32 = 128;
 /// of the change segment.
 pub const CHANGE_PERMILLE: u32 = 125;
 
-/// The most different keys that a table can be made for.
+/// The maximum number of different keys that a table can be made for.
 pub(super) const KEYS_MAX: u64 = 1 << 48;
 
-/// The most partitions of a table.
+/// The maximum number of partitions of a table.
 const PARTITIONS_MAX: u64 = 16_384;
 
-/// The most pages of a data block: 256 MiB.
+/// The maximum number of pages of a data block: 256 MiB.
 const BLOCK_PAGES_MAX: u64 = 1 << 16;
 
 /// The way in which full buffers reach the data segment: the paper's sections 2.3 and 2.4.

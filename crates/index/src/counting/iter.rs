@@ -31,7 +31,7 @@ type Sources = Vec<Box<dyn Source>>;
 /// The partition that is being read.
 struct Current {
     merge: Merge<'static>,
-    /// The most entries that it can have: a key in several sources counts once for each.
+    /// The maximum number of entries that it can have: a key in several sources counts once for each.
     entries_max: u64,
     /// Its segments, whose pages are not reused while they are referenced here.
     _segments: Arc<PartitionSegments>,

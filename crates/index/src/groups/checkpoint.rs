@@ -18,7 +18,7 @@ const STATE_VERSION: u8 = 1;
 /// Bytes of the state before the maps.
 const HEAD_BYTES: usize = 9;
 
-/// The least bytes that the write path adds for each partition.
+/// The minimum number of bytes that the write path adds for each partition.
 const PARTITION_RECORD_BYTES: usize = 32;
 
 /// The map from keys to groups: a partition's directory, or its levels.

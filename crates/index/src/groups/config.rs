@@ -10,7 +10,7 @@ use crate::model::PAGE_BYTES;
 use crate::schema::{ParameterSpec, Stored};
 use crate::write::TableShape;
 
-/// The most partitions.
+/// The maximum number of partitions.
 pub(super) const PARTITIONS_MAX: u32 = 1 << 16;
 
 /// The configuration of a table of groups, declared by `parameters!`.
@@ -52,11 +52,11 @@ pub struct GroupParameters {
     pub value_bytes: usize,
     /// Partitions.
     pub partitions: u32,
-    /// The most pages in a write buffer.
+    /// The maximum number of pages in a write buffer.
     pub buffer_pages: u32,
     /// Buffers in addition to one per partition.
     pub spare_buffers: u32,
-    /// The most tables of a group.
+    /// The maximum number of tables of a group.
     pub group_pages: u32,
     /// Whether the first buffer of each partition is flushed early.
     pub stagger: bool,

@@ -58,7 +58,7 @@ pub use writer::GroupWriter;
 
 pub(crate) use layout::Grouped;
 
-/// The most tables of a group.
+/// The maximum number of tables of a group.
 pub const GROUP_PAGES_MAX: u32 = 256;
 
 /// The groups in memory while tables are rewritten: those being read, one being filled, and those being written.
@@ -70,7 +70,7 @@ pub const GROUP_BYTES: usize = 22;
 /// RAM of a group, without its notes: its place in a list, and what it counts.
 pub(crate) const GROUP_RAM_BYTES: u64 = (size_of::<Group>() + 3 * size_of::<usize>()) as u64;
 
-/// The most copies in RAM of the checkpoint's state: the volume's, and the one being written, twice.
+/// The maximum number of copies in RAM of the checkpoint's state: the volume's, and the one being written, twice.
 pub(crate) const CHECKPOINT_COPIES: u64 = 3;
 
 /// The RAM that checkpoints take for a group, without its notes: its encoding, and its extent in five lists, of the
@@ -82,7 +82,7 @@ pub(crate) const GROUP_CHECKPOINT_RAM_BYTES: u64 =
 /// flash has old tables in addition to the new ones, and twice as much if the checkpoint is late.
 const CHECKPOINT_SHARE: u64 = 8;
 
-/// The least number of replaced pages that triggers a request for a checkpoint.
+/// The minimum number of replaced pages that triggers a request for a checkpoint.
 const REPLACED_MIN: u64 = 64;
 
 /// Tables that were written together, one page each, and will be replaced together.

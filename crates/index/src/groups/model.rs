@@ -12,7 +12,7 @@ use crate::{OpenOptions, Result};
 
 /// The ratio of pages of tables to pages of buffers, as long as buffers may grow.
 pub const TABLES_PER_BUFFER: u64 = 16;
-/// The most pages of a buffer.
+/// The maximum number of pages of a buffer.
 const BUFFER_PAGES_MAX: u64 = 64;
 /// Tables of a group: 256 KiB.
 pub const GROUP_PAGES: u32 = 64;
@@ -92,7 +92,7 @@ pub fn with_buffers(plain: GroupParameters, buffers: u64, partitions_min: u64) -
     }
 }
 
-/// Returns the most pages of all buffers that fit, up to `most`; 1 if none fit.
+/// Returns the maximum number of pages of all buffers that fit, up to `most`; 1 if none fit.
 pub fn most_buffers(most: u64, fits: impl Fn(u64) -> bool) -> u64 {
     let mut buffers = most.max(1);
     while buffers > 1 && !fits(buffers) {

@@ -14,7 +14,7 @@ pub(super) const IN_FLIGHT_MAX: usize = 2;
 /// The queue and the memory that reading groups reuses. It does not verify the bytes that it returns.
 pub struct GroupReader {
     queue: Box<dyn Queue>,
-    /// The most pages of a group.
+    /// The maximum number of pages of a group.
     group_pages: usize,
     /// Groups that were read but not taken, by number.
     ready: Vec<(u64, PageBuf)>,

@@ -121,7 +121,7 @@ pub struct GroupRewrite<'c, 'b, T> {
     pub records: RecordLayout,
     /// The volume's hash function.
     pub hasher: KeyHasher,
-    /// The most entries of a buffer.
+    /// The maximum number of entries of a buffer.
     pub buffer_entries_max: usize,
     /// The reader of groups.
     pub reader: &'c mut GroupReader,

@@ -19,7 +19,7 @@ const BATCHES_IN_FREE_RAM: u64 = 64;
 #[derive(Debug)]
 pub(super) struct Batches {
     config: ValuesConfig,
-    /// The most bytes of a batch, except for the last record.
+    /// The maximum number of bytes of a batch, except for the last record.
     bytes: AtomicUsize,
     /// The number of full batches since there has been enough RAM for them.
     full: AtomicUsize,
@@ -49,7 +49,7 @@ impl Batches {
         Self { config, bytes, full: AtomicUsize::new(0), pool: OnceLock::new() }
     }
 
-    /// Returns the most bytes of a batch, except for the last record.
+    /// Returns the maximum number of bytes of a batch, except for the last record.
     pub fn bytes(&self) -> usize {
         self.bytes.load(Relaxed)
     }

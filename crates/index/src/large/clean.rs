@@ -23,8 +23,8 @@ use crate::{Error, Result};
 /// worth it usually gains one, unless records are long.
 const CLEANED_MAX: u32 = 4;
 
-/// The most bytes of the segments that are freed together, unless one has more: the syncs before that take some
-/// milliseconds, in which a log of short segments would be full again.
+/// The maximum number of bytes of the segments that are freed together, unless one has more: the syncs before that take
+/// some milliseconds, in which a log of short segments would be full again.
 const GROUP_BYTES: u64 = 4 << 20;
 
 /// The records that are looked up together, and their bytes.

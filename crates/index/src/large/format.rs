@@ -27,7 +27,7 @@ pub fn fingerprint(hash: KeyHash) -> Fingerprint {
     out
 }
 
-/// The most bytes of a key that may identify its group.
+/// The maximum number of bytes of a key that may identify its group.
 pub const GROUP_BYTES_MAX: usize = 8;
 
 /// Returns the fingerprint of a key with this hash in a table of groups: it begins with the first `group_bytes` bytes

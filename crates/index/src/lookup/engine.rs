@@ -61,7 +61,7 @@ struct Request {
 /// Requests that no engine thread has taken.
 type RequestQueue = Mutex<Receiver<Request>>;
 
-/// The most requests that one thread takes at a time, so that other threads get some too.
+/// The maximum number of requests that one thread takes at a time, so that other threads get some too.
 const TAKE_MAX: usize = 64;
 
 impl<T: Table + 'static> LookupEngine<T> {

@@ -184,7 +184,7 @@ impl OperationCosts {
             + (1.0 - inserts) * self.lookup_busy_ns(device, load)
     }
 
-    /// Returns the most operations a second of the load's mix that the device allows.
+    /// Returns the maximum number of operations a second of the load's mix that the device allows.
     #[must_use]
     pub fn ops_per_s(&self, device: &CostPreset, load: &Load) -> f64 {
         1e9 / self.busy_ns(device, load)

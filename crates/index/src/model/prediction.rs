@@ -143,20 +143,20 @@ impl Prediction {
         (self.costs.insert_write_bytes - log_bytes(entry_bytes)) / entry_bytes as f64
     }
 
-    /// The most operations a second of the stated load's mix that the stated devices allow.
+    /// The maximum number of operations a second of the stated load's mix that the stated devices allow.
     #[must_use]
     pub fn ops_per_s(&self) -> f64 {
         let Requirements { device, load, .. } = &self.requirements;
         self.costs.ops_per_s(device, load) * f64::from(self.requirements.devices())
     }
 
-    /// The most inserts of new keys a second that the stated devices allow.
+    /// The maximum number of inserts of new keys a second that the stated devices allow.
     #[must_use]
     pub fn inserts_per_s(&self) -> f64 {
         self.costs.inserts_per_s(&self.requirements.device) * f64::from(self.requirements.devices())
     }
 
-    /// The most updates a second that the stated devices allow.
+    /// The maximum number of updates a second that the stated devices allow.
     #[must_use]
     pub fn updates_per_s(&self) -> f64 {
         self.costs.updates_per_s(&self.requirements.device) * f64::from(self.requirements.devices())

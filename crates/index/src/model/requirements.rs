@@ -7,7 +7,7 @@ use super::text::{bytes, time};
 use super::{CostPreset, DeviceArray, Load, OperationCosts, Policy};
 use crate::{Error, Result};
 
-/// The most entries of a table: some petabytes.
+/// The maximum number of entries of a table: some petabytes.
 const TABLE_ENTRIES_MAX: u64 = 1 << 48;
 
 /// The use of a table, and the resources that it may take. Each structure sizes itself by these in its row's `advise`,
@@ -37,7 +37,7 @@ pub struct Requirements {
     pub flash_bytes: Option<u64>,
     /// Its operations each second.
     pub load: Load,
-    /// The most pages that a lookup of an absent key may read on average; `None` leaves it to device time.
+    /// The maximum number of pages that a lookup of an absent key may read on average; `None` leaves it to device time.
     pub miss_reads_max: Option<f64>,
     /// The longest device time of an insert that waits for a whole flush, in nanoseconds.
     pub insert_worst_ns_max: Option<f64>,

@@ -2,7 +2,7 @@
 
 use crate::{Error, Result};
 
-/// The most slots of one fingerprint.
+/// The maximum number of slots of one fingerprint.
 pub const REPEATS_MAX: usize = 8;
 
 /// The part of a fingerprint's count that a slot stores.

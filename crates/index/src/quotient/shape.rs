@@ -15,7 +15,7 @@ pub struct Shape {
 }
 
 impl Shape {
-    /// The most bits of a slot: remainder and count.
+    /// The maximum number of bits of a slot: remainder and count.
     pub const SLOT_BITS_MAX: u32 = 56;
 
     /// Creates the shape of a filter with `quotients` slots, and some more after the last for overflow. It is full at

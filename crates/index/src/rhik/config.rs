@@ -36,8 +36,8 @@ parameters! {
     /// Partitions, a power of two up to 65,536. Each has a write buffer and a directory.
     partitions: u32 = 4, in Range::PowerOfTwo(1 << 16);
 
-    /// The most pages of 4 KiB in a write buffer, 1 to 65,535. Without a RAM limit a buffer may have as few as a
-    /// sixteenth of its partition's tables.
+    /// The maximum number of pages of 4 KiB in a write buffer, 1 to 65,535. Without a RAM limit a buffer may have as
+    /// few as a sixteenth of its partition's tables.
     buffer_pages: u32 = 2, in Range::Within(1, 65_535);
 
     /// Buffers in addition to one per partition, for partitions whose buffer is being written.
@@ -50,7 +50,7 @@ parameters! {
     /// half of that together are joined.
     split_permille: u32 = SPLIT_PERMILLE, in Range::Within(500, 1000);
 
-    /// The most tables that are written at once: 1 to 256.
+    /// The maximum number of tables that are written at once: 1 to 256.
     group_pages: u32 = 4, in Range::Within(1, 256);
 
     /// RAM that the table may take, in bytes; `None` for no limit. Its buffers take their share of it at once, and its

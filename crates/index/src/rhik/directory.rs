@@ -20,7 +20,7 @@ use nandex_store::{StructureId, hash::KeyHash};
 use crate::Result;
 use crate::groups::{GROUP_BYTES, GROUP_PAGES_MAX, Group, GroupMap};
 
-/// The most bits of a hash that identify a table of a partition.
+/// The maximum number of bits of a hash that identify a table of a partition.
 pub(super) const DEPTH_MAX: u8 = 24;
 
 /// The bits of a directory's entry that identify a table of a group.

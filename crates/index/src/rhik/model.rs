@@ -13,10 +13,10 @@ use crate::model::{
     Notes, OperationCosts, PAGE_BYTES, Parameter, ParameterValue, Requirements, log_bytes,
 };
 
-/// The most pages of a partition's tables, if the number of entries is known: 2 MiB, which a rewrite reads and writes
-/// at once.
+/// The maximum number of pages of a partition's tables, if the number of entries is known: 2 MiB, which a rewrite reads
+/// and writes at once.
 const PARTITION_PAGES: u64 = 512;
-/// The least pages of all buffers, without a RAM limit: 16 MiB.
+/// The minimum number of pages of all buffers, without a RAM limit: 16 MiB.
 const BUFFERS_MIN: u64 = 4096;
 /// The factor by which all buffers may grow, without a RAM limit.
 const GROWTH: u64 = 4;

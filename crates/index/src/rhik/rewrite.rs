@@ -20,8 +20,8 @@ pub(super) struct Table {
     pub body: Box<[u8]>,
 }
 
-/// The most bodies of tables in memory: the right half of each split in progress, one being split, one that the next
-/// may join and the result of both, and an empty one to begin with.
+/// The maximum number of bodies of tables in memory: the right half of each split in progress, one being split, one
+/// that the next may join and the result of both, and an empty one to begin with.
 const BODIES_MAX: u64 = DEPTH_MAX as u64 + 4;
 
 /// Bodies of tables for reuse that are not in use now.
@@ -58,9 +58,9 @@ pub(super) trait Sink {
 /// The thresholds at which tables split and join.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Occupancy {
-    /// The most entries that a table keeps.
+    /// The maximum number of entries that a table keeps.
     pub split_above: usize,
-    /// The most entries of two tables that are joined.
+    /// The maximum number of entries of two tables that are joined.
     pub join_below: usize,
 }
 

@@ -7,7 +7,7 @@ use nandex_store::{PageRun, ReadAhead};
 
 use crate::Result;
 
-/// The most pages that an iteration reads at once: 512 KiB.
+/// The maximum number of pages that an iteration reads at once: 512 KiB.
 const CHUNK_PAGES: usize = 128;
 
 /// The way in which a pass reads.

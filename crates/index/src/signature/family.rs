@@ -3,13 +3,13 @@
 use super::{Bands, Scheme, Signature};
 use crate::{Error, Result};
 
-/// The most permutations of a MinHash.
+/// The maximum number of permutations of a MinHash.
 pub const PERMUTATIONS_MAX: u32 = 1024;
 
-/// The most tables of a family.
+/// The maximum number of tables of a family.
 pub const TABLES_MAX: u32 = 1024;
 
-/// The most numbers of all lines of a p-stable family together; 64 MiB of RAM.
+/// The maximum number of numbers of all lines of a p-stable family together; 64 MiB of RAM.
 const COORDINATES_MAX: u64 = 16 << 20;
 
 /// A family of hashes for documents, with its parameters. They are valid for one index, which stores them.

@@ -11,7 +11,7 @@ const MINHASH: u8 = 1;
 const SIMHASH: u8 = 2;
 const PSTABLE: u8 = 3;
 
-/// The most bytes of a family.
+/// The maximum number of bytes of a family.
 pub const FAMILY_BYTES_MAX: usize = 256;
 
 impl Family {

@@ -13,22 +13,22 @@ use crate::{Error, Result};
 /// The default number of pages that a flush reads or writes at once.
 pub(super) const IO_CHUNK_PAGES: u32 = 64;
 
-/// The most partitions of a filter.
+/// The maximum number of partitions of a filter.
 pub const PARTITIONS_MAX: u32 = 1 << 16;
 
-/// The most bits that are set for a key.
+/// The maximum number of bits that are set for a key.
 pub const HASHES_MAX: u32 = 16;
 
-/// The most incarnations of a filter.
+/// The maximum number of incarnations of a filter.
 pub const INCARNATIONS_MAX: u32 = 512;
 
-/// The most keys in a buffer.
+/// The maximum number of keys in a buffer.
 const BUFFER_KEYS_MAX: u64 = 1 << 24;
 
-/// The most bits of a buffer for each key.
+/// The maximum number of bits of a buffer for each key.
 const BITS_PER_KEY_MAX: u64 = 4096;
 
-/// The most bits of a buffer: 256 MiB.
+/// The maximum number of bits of a buffer: 256 MiB.
 const BITS_MAX: u64 = 1 << 31;
 
 parameters! {

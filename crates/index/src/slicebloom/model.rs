@@ -13,7 +13,7 @@ use crate::model::text::bytes;
 use crate::model::{FanOut, FilterRequirements, OperationCosts, StoredKeys, log_bytes};
 use crate::{Error, Result, WhenFull};
 
-/// The most bytes of a slicetable, unless there are too many partitions.
+/// The maximum number of bytes of a slicetable, unless there are too many partitions.
 const BLOCK_BYTES_MAX: u64 = 8 << 20;
 
 /// The number of hash functions that the advisor prefers, the paper's: each is a page read.

@@ -86,7 +86,7 @@ impl BucketBuffer {
         (self.tags.len() - self.removals) as u64
     }
 
-    /// Returns the most entries that it is made for.
+    /// Returns the maximum number of entries that it is made for.
     pub(super) const fn slots(&self) -> usize {
         self.entries_max
     }

@@ -14,7 +14,7 @@ use super::snapshot::snapshot_pages;
 use crate::schema::{FifoOrReject, Range, Stored, parameters};
 use crate::{Error, OpenOptions, Result, WhenFull};
 
-/// The most hash tables.
+/// The maximum number of hash tables.
 pub const TABLES_MAX: u32 = 64;
 
 /// Entries that a slice takes.
@@ -80,8 +80,8 @@ parameters! {
     /// Slices of each table's slicetable: pages of 253 entries.
     slices: u32 = 2, in Range::Within(1, 1 << 20);
 
-    /// The most ids that a bucket keeps, 1 to 253: the oldest. Later ones are dropped, and counted, as long as these
-    /// are present.
+    /// The maximum number of ids that a bucket keeps, 1 to 253: the oldest. Later ones are dropped, and counted, as
+    /// long as these are present.
     bucket_ids_max: u32 = 4, in Range::Within(1, SLICE_ENTRIES);
 
     /// Entries of a partition, of all tables, at which it is full if nothing is evicted. Less than its slices take,

@@ -26,7 +26,7 @@ const INCARNATIONS_MAX: u64 = 64;
 /// is a smaller share of the RAM.
 const BLOCK_PAGES_MAX: u64 = 512;
 
-/// The most pages that work, with 65,536 partitions.
+/// The maximum number of pages that work, with 65,536 partitions.
 const BLOCK_PAGES_LIMIT: u64 = (1 << 32) / 256;
 
 /// RAM of log, queues and maps of a partition, in bytes, approximately.

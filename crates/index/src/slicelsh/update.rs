@@ -12,7 +12,7 @@ use super::{Inner, SlicetableGroups, State};
 use crate::write::Locked;
 use crate::{Error, Result};
 
-/// The most documents that share one reservation in the log.
+/// The maximum number of documents that share one reservation in the log.
 const RESERVED_MAX: usize = 64;
 
 /// Documents of a batch whose reads are in flight together.

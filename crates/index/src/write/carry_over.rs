@@ -25,7 +25,8 @@ impl<L: Layout> Core<L> {
         kept > 0 && state.active.entries() + kept >= self.shape.buffer_entries_max
     }
 
-    /// Returns the most entries that the buffers being written carry over, if the active one reserves space for them.
+    /// Returns the maximum number of entries that the buffers being written carry over, if the active one reserves
+    /// space for them.
     fn carry_over_kept(&self, state: &PartitionState<L>) -> u64 {
         state.frozen.iter().map(|it| self.layout.carry_over_kept(state, it)).sum()
     }

@@ -16,7 +16,7 @@ pub(crate) struct Pace {
     unpaced: AtomicU64,
     /// The updates since a buffer was last full.
     done: AtomicU64,
-    /// The most updates allowed since then.
+    /// The maximum number of updates allowed since then.
     allowed: AtomicU64,
     /// The number of updates that a flush is spread over: those that fill a buffer.
     flush_updates: Option<u64>,

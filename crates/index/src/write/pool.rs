@@ -195,7 +195,7 @@ struct Work<J> {
     fault: Option<Error>,
 }
 
-/// The most jobs that run at once in the background.
+/// The maximum number of jobs that run at once in the background.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct JobLimits {
     /// Flushes, together with the layout's own jobs if `own` is 0.
@@ -252,7 +252,8 @@ impl<J> Work<J> {
     }
 }
 
-/// The most optional jobs, which the table's promises do not need, that wait in the queue; more are dropped.
+/// The maximum number of optional jobs, which the table's promises do not need, that wait in the queue; more are
+/// dropped.
 const OPTIONAL_MAX: usize = 4096;
 
 impl<J> Default for WorkQueue<J> {

@@ -36,7 +36,8 @@ pub(crate) struct TableShape {
     pub buffer_pages: u32,
     /// The number of entries in a buffer's pages at which it counts as full; its stash is extra.
     pub entries_max: u32,
-    /// The most entries that flushes carry over from the buffers that one snapshot has to hold, without stashes.
+    /// The maximum number of entries that flushes carry over from the buffers that one snapshot has to hold, without
+    /// stashes.
     pub carry_over_max: u32,
     /// The number of buffers in addition to one per partition.
     pub spare_buffers: u32,

@@ -15,16 +15,16 @@ use super::{
 };
 use crate::Result;
 
-/// The most full buffers of a partition that may wait before its updates wait too.
+/// The maximum number of full buffers of a partition that may wait before its updates wait too.
 const FROZEN_MAX: usize = 2;
 
-/// The most updates applied under one lock, which bounds the wait of lookups.
+/// The maximum number of updates applied under one lock, which bounds the wait of lookups.
 pub(crate) const LOCKED_MAX: usize = 512;
 
 /// The number of updates of a batch that are sorted by partition at a time.
 pub(crate) const BATCH: usize = 4096;
 
-/// The most rounds of flushing everything that a close takes; usually one is enough.
+/// The maximum number of rounds of flushing everything that a close takes; usually one is enough.
 const CLOSING_ROUNDS_MAX: usize = 8;
 
 /// The longest wait for a buffer before the caller checks again.

@@ -14,7 +14,7 @@ use super::{FilterShape, wide};
 
 /// Slots per key.
 pub(super) const ARITY: u32 = 4;
-/// The least and the most slots in a segment; an offset in a segment is 16 bits of a hash.
+/// The minimum and maximum number of slots in a segment; an offset in a segment is 16 bits of a hash.
 pub(super) const SEGMENT_MIN: u32 = 3;
 pub(super) const SEGMENT_MAX: u32 = 1 << 15;
 

@@ -3,13 +3,13 @@
 use super::{bloom, fuse, wide};
 use crate::{Error, Result};
 
-/// The most words of 64 columns in a row.
+/// The maximum number of words of 64 columns in a row.
 pub const WORDS_MAX: usize = 4;
-/// The most keys of one incarnation.
+/// The maximum number of keys of one incarnation.
 pub const ENTRIES_MAX: u32 = 1 << 24;
-/// The most bits of a fuse fingerprint.
+/// The maximum number of bits of a fuse fingerprint.
 pub const BITS_PER_SLOT_MAX: u32 = 24;
-/// The most hash functions of a Bloom filter.
+/// The maximum number of hash functions of a Bloom filter.
 pub const HASHES_MAX: u32 = 32;
 
 /// The kind of filter.

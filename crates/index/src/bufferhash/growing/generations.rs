@@ -25,8 +25,8 @@ use crate::ram::SpareRam;
 use crate::write;
 use crate::{Error, OpenOptions, Result};
 
-/// The most generations of a table, including those that were dropped since it was opened; each holds as much as all
-/// before it, unless the log is too short.
+/// The maximum number of generations of a table, including those that were dropped since it was opened; each holds as
+/// much as all before it, unless the log is too short.
 pub(super) const GENERATIONS_MAX: usize = 256;
 
 /// A generation takes over from all before it if less than this share of their entries are keys.

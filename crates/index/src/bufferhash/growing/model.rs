@@ -20,7 +20,7 @@ const ENTRIES_PER_SUPER_TABLE: u64 = 1 << 19;
 const INCARNATIONS: u32 = 62;
 /// Bits of a fingerprint: ten generations read less than .02 pages for an absent key.
 const FINGERPRINT_BITS: u32 = 15;
-/// The most super tables of the first generation.
+/// The maximum number of super tables of the first generation.
 const FIRST_SUPER_TABLES_MAX: u64 = 1 << 16;
 
 impl Config {

@@ -12,7 +12,7 @@ use crate::bufferhash::filter::Slices;
 use crate::bufferhash::model::FIXED_RAM_BYTES;
 use crate::bufferhash::{self, growing::sizes::live_incarnations};
 
-/// The most steps of taking over that are evaluated.
+/// The maximum number of steps of taking over that are evaluated.
 const STEPS_MAX: u64 = 1 << 10;
 
 /// Returns the RAM that generations take when they are full, in bytes. All but the last have flushed their buffers.

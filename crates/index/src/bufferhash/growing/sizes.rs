@@ -30,14 +30,14 @@ const COLUMNS_TRIED: [u32; 8] = [64, 60, 56, 48, 44, 32, 24, 16];
 /// buffers are larger: a sixteenth.
 const MORE_FOR_LARGER: u64 = 16;
 
-/// The least super tables of a generation that takes over: flash for rewriting one of them is kept free.
+/// The minimum number of super tables of a generation that takes over: flash for rewriting one of them is kept free.
 const TAKING_OVER_MIN: u32 = 4;
 
 /// Columns of a super table in addition to its incarnations at the peak: one is being written, and some super tables
 /// have more than others.
 const COLUMNS_SPARE: u32 = 3;
 
-/// The most super tables of a generation.
+/// The maximum number of super tables of a generation.
 pub(super) const SUPER_TABLES_MAX: u32 = 1 << 16;
 
 /// The ratio of pages between one size of buffers and the next.

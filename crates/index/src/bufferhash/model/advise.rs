@@ -28,13 +28,13 @@ use crate::{Error, Result};
 pub const CAPACITY_SLACK: f64 = 1.01;
 /// The standard deviations by which a super table may exceed its share of the entries.
 const SHARE_SIGMAS: f64 = 5.0;
-/// The most super tables.
+/// The maximum number of super tables.
 pub const SUPER_TABLES_MAX: u32 = 1 << 16;
 /// The preferred size of a buffer.
 const BUFFER_BYTES_BEST: f64 = (256 << 10) as f64;
 /// The least preferred number of super tables, if RAM allows: inserting threads then rarely meet in one.
 const SUPER_TABLES_GOOD: u32 = 16;
-/// The least incarnations per super table: with fewer, an eviction drops too large a part of the table.
+/// The minimum number of incarnations per super table: with fewer, an eviction drops too large a part of the table.
 pub const INCARNATIONS_MIN: u32 = 4;
 /// Columns of a fuse filter that are not live: one being written, one being evicted.
 const FUSE_SPARE_COLUMNS: u32 = 2;
@@ -115,7 +115,7 @@ pub(in crate::bufferhash) fn one_super_table(
 pub(super) struct Search<'a> {
     pub(super) requirements: &'a Requirements,
     pub(super) filter: FilterKind,
-    /// The most pages read by a lookup of an absent key, on average, if RAM allows.
+    /// The maximum number of pages read by a lookup of an absent key, on average, if RAM allows.
     pub(super) miss_reads_max: f64,
     /// The fill of buffers, by their pages, from the fewest on.
     fills: Vec<BufferFill>,
@@ -197,7 +197,7 @@ impl<'a> Search<'a> {
         self.requirements.policy == Policy::Reject
     }
 
-    /// Returns the most incarnations of a super table that has `incarnations` on average.
+    /// Returns the maximum number of incarnations of a super table that has `incarnations` on average.
     fn incarnations_peak(&self, incarnations: u32) -> u32 {
         if self.cleans() { incarnations_peak(incarnations) } else { incarnations }
     }

@@ -19,8 +19,8 @@ pub(super) const SEGMENT_RAM_BYTES: u64 = 24;
 /// filters leave some entries out.
 pub(in crate::bufferhash) const REWRITE_SPARE: u64 = 3;
 
-/// Returns the most incarnations of a super table that is cleaned, if all have `incarnations` on average: it has the
-/// most just before it is rewritten.
+/// Returns the maximum number of incarnations of a super table that is cleaned, if all have `incarnations` on average:
+/// it has the most just before it is rewritten.
 pub(in crate::bufferhash) fn incarnations_peak(incarnations: u32) -> u32 {
     incarnations + incarnations / 3 + 1
 }

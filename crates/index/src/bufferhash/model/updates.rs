@@ -28,7 +28,7 @@ pub(in crate::bufferhash) struct CleanedRing {
     pub super_tables: u32,
     /// S: the segments in use just before a super table is rewritten.
     pub segments: u64,
-    /// The most incarnations of a super table.
+    /// The maximum number of incarnations of a super table.
     pub incarnations_max: u32,
     /// The new entries of a flush.
     pub entries_per_flush: f64,

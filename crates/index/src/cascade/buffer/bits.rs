@@ -43,7 +43,7 @@ pub(super) fn move_up(words: &mut [u64], from: usize, to: usize, count: usize) {
 /// registers.
 const WIDE: usize = 4;
 
-/// The most bits below their new position that [`move_up_and_below`] overwrites.
+/// The maximum number of bits below their new position that [`move_up_and_below`] overwrites.
 const OVERWRITTEN_MAX: usize = (WIDE + 1) * 64;
 
 /// Does the same as [`move_up`], and overwrites up to [`OVERWRITTEN_MAX`] bits below the new position: it moves whole

@@ -19,7 +19,7 @@ use super::recent::Recent;
 use super::shape::{BufferShape, GROUP};
 use crate::quotient::Outliers;
 
-/// The most slots of a bucket; further fingerprints of it are outliers.
+/// The maximum number of slots of a bucket; further fingerprints of it are outliers.
 const BUCKET_MAX: usize = u8::MAX as usize;
 
 /// Packed fingerprints.

@@ -7,17 +7,17 @@ use crate::quotient::REPEATS_MAX;
 /// The fingerprints of a bucket in a full buffer: at least this number, and less than twice as many.
 const BUCKET_ENTRIES: u64 = 12;
 
-/// The most bits of a remainder: it fits a word together with eight bits for a count.
+/// The maximum number of bits of a remainder: it fits a word together with eight bits for a count.
 const REMAINDER_BITS_MAX: u32 = 56;
 
 /// The number of times that a buffer moves its recent updates into its buckets until it is full. Each time half of the
 /// buffer is moved on average, and recent updates take several times the RAM of those in buckets.
 const PASSES: u64 = 32;
 
-/// The least recent updates of a list.
+/// The minimum number of recent updates of a list.
 const LIST_MIN: u64 = 16;
 
-/// The most bits of a fingerprint that choose its list of recent updates.
+/// The maximum number of bits of a fingerprint that choose its list of recent updates.
 const LIST_BITS_MAX: u32 = 6;
 
 /// Steps in which the slots of a full buffer grow.
@@ -40,7 +40,7 @@ pub(crate) struct BufferShape {
     /// The low bits of a fingerprint, which a recent update stores. The others choose its list.
     pub rest_bits: u32,
     pub lists: usize,
-    /// The most updates of a list.
+    /// The maximum number of updates of a list.
     pub list_max: usize,
     /// The bits of a code for the count: a sign, or a number if fingerprints are counted.
     pub count_bits: u32,

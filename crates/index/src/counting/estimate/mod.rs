@@ -37,7 +37,7 @@ use nandex_store::hash::KeyHasher;
 use crate::{Error, Result};
 use counters::Counters;
 
-/// The most keys that an estimate can be made for.
+/// The maximum number of keys that an estimate can be made for.
 const CAPACITY_MAX: usize = 1 << 28;
 /// The longest key that it takes, in bytes.
 const KEY_BYTES_MAX: usize = 4096;
@@ -54,7 +54,7 @@ pub struct EstimateConfig {
 }
 
 impl EstimateConfig {
-    /// Returns the most keys that are followed at a time.
+    /// Returns the maximum number of keys that are followed at a time.
     #[must_use]
     pub const fn counters(&self) -> usize {
         self.capacity + self.capacity.div_ceil(3)

@@ -53,7 +53,7 @@ const LOAD: f64 = 0.92;
 /// The size that a segment is made for.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct SegmentSize {
-    /// The most entries.
+    /// The maximum number of entries.
     pub entries: u64,
     /// The approximate bytes of long changes.
     pub long_bytes: u64,
@@ -65,7 +65,7 @@ pub(crate) struct SegmentShape {
     pub blocks: u32,
     /// Pages of each block.
     pub block_pages: u32,
-    /// The most pages of the overflow region.
+    /// The maximum number of pages of the overflow region.
     pub overflow_pages: u32,
 }
 

@@ -21,7 +21,7 @@ pub(crate) struct Segments {
     pub structure: StructureId,
     pub placing: KeyPlacing,
     pub chunks: IoChunks,
-    /// The most pages of a block.
+    /// The maximum number of pages of a block.
     pub block_pages: u32,
 }
 

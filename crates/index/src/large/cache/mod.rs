@@ -52,7 +52,7 @@ const SHARDS: usize = 16;
 /// The approximate number of chunks of a shard, when it has all of its RAM.
 const CHUNKS: u64 = 16;
 
-/// The least and the most bytes of a chunk.
+/// The minimum and maximum size in bytes of a chunk.
 const CHUNK_BYTES: (u64, u64) = (4 << 10, 256 << 10);
 
 /// The cache's knowledge of a fingerprint.

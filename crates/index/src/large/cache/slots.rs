@@ -14,7 +14,7 @@ const WAYS: usize = 8;
 /// The share of used slots above which there are too few buckets.
 const FULL: (usize, usize) = (7, 8);
 
-/// The least number of buckets.
+/// The minimum number of buckets.
 const BUCKETS_MIN: usize = 16;
 
 /// The position that marks an empty slot.

@@ -10,7 +10,7 @@ use crate::{Error, OpenOptions, Result, WhenFull};
 
 /// RAM that does not depend on the size: the log's blocks, pages of lookups in progress.
 pub(super) const FIXED_RAM_BYTES: u64 = 9 << 17;
-/// The most I/O chunks of a merge in memory.
+/// The maximum number of I/O chunks of a merge in memory.
 const CHUNKS: u64 = 5;
 /// Pages of an I/O chunk of a small table, and of a large one.
 const IO_CHUNK_PAGES: (u32, u32) = (16, 128);

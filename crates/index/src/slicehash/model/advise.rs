@@ -19,9 +19,9 @@ use crate::{Error, Result};
 
 /// Bytes of a slice's page other than entries: the page's header and the slice's own.
 pub const SLICE_HEADER_BYTES: u64 = PAGE_HEADER_BYTES + 8;
-/// The most partitions.
+/// The maximum number of partitions.
 pub const PARTITIONS_MAX: u32 = 1 << 16;
-/// The most slices of a slicetable: 256 MiB.
+/// The maximum number of slices of a slicetable: 256 MiB.
 pub const SLICES_MAX: u32 = 1 << 16;
 /// The least k: with fewer incarnations, more RAM gains almost nothing. Tables too small for this get the smallest
 /// buffer.
@@ -122,8 +122,8 @@ fn on_one(requirements: &Requirements, loss_max: f64) -> Result<Prediction> {
 /// The search among all parameters.
 pub(super) struct Search<'a> {
     pub(super) requirements: &'a Requirements,
-    /// The most pages read by a lookup of an absent key, on average: 0.0001 to 1. Below 1 all partitions have Bloom
-    /// filters.
+    /// The maximum number of pages read by a lookup of an absent key, on average: 0.0001 to 1. Below 1 all partitions
+    /// have Bloom filters.
     pub(super) miss_reads: f64,
     pub(super) loss_max: f64,
 }

@@ -14,7 +14,7 @@ use crate::{Error, Result};
 
 /// The approximate number of versions in a bin.
 const BIN_VERSIONS: u64 = 2048;
-/// The most bins of a batch, as a power of two: versions keep arriving at the ends of all bins.
+/// The maximum number of bins of a batch, as a power of two: versions keep arriving at the ends of all bins.
 const BIN_BITS_MAX: u32 = 12;
 /// The bytes of a version's place, table and state, before its key and value.
 const HEADER_BYTES: usize = 12;

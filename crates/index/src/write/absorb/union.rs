@@ -15,13 +15,13 @@ use super::{AbsorbOptions, Absorbed, Share, VersionSource, Versions, Watch, unwa
 use crate::model::text;
 use crate::{Error, Result};
 
-/// The most workers: each has a batch, so with more workers batches are smaller.
+/// The maximum number of workers: each has a batch, so with more workers batches are smaller.
 const WORKERS_MAX: usize = 8;
-/// The most tables.
+/// The maximum number of tables.
 const TABLES_MAX: usize = 1 << 16;
-/// The most bits of a share.
+/// The maximum number of bits of a share.
 const SHARE_BITS_MAX: u32 = 16;
-/// The least versions of a batch: with fewer, shares of the hash range would differ too much.
+/// The minimum number of versions of a batch: with fewer, shares of the hash range would differ too much.
 const VERSIONS_MIN: u64 = 1024;
 
 /// Tables that are read together.
@@ -54,7 +54,7 @@ pub(super) struct RamLimit {
     pub put_bytes: u64,
     /// The bytes that each worker takes to insert entries.
     pub worker_bytes: u64,
-    /// The most workers.
+    /// The maximum number of workers.
     pub workers_max: usize,
 }
 

@@ -26,7 +26,7 @@ pub(crate) trait VersionSource: Debug + Send + Sync {
     /// The number of its partitions, a power of two; the least number, if its parts differ.
     fn partitions(&self) -> usize;
 
-    /// The most versions that it may have.
+    /// The maximum number of versions that it may have.
     fn versions_max(&self) -> u64;
 
     /// Passes on all versions of the partitions that have keys of a share, including removals, and of each key the
