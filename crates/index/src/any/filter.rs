@@ -25,10 +25,10 @@ pub trait OpenFilter: Filter + Any + fmt::Debug {
     /// A failed read or write, damage, no space.
     fn compact(&self) -> Result<()>;
 
-    /// Saves what is buffered and ends the background threads.
+    /// Saves buffered updates and ends the background threads.
     ///
     /// # Errors
-    /// A failed write or sync. What was acknowledged as durable is in the log nevertheless.
+    /// A failed write or sync. Updates acknowledged as durable are in the log nevertheless.
     fn close(self: Box<Self>) -> Result<()>;
 }
 
@@ -87,11 +87,11 @@ impl AnyFilter {
         any.downcast_ref()
     }
 
-    /// Saves what is buffered and ends the background threads. Dropping does the same, and ignores
+    /// Saves buffered updates and ends the background threads. Dropping does the same, and ignores
     /// failures.
     ///
     /// # Errors
-    /// A failed write or sync. What was acknowledged as durable is in the log nevertheless.
+    /// A failed write or sync. Updates acknowledged as durable are in the log nevertheless.
     pub fn close(self) -> Result<()> {
         self.0.close()
     }

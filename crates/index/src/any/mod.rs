@@ -82,10 +82,10 @@ pub trait OpenTable: Table + Any + fmt::Debug {
         Err(cannot_merge(self.config().kind()))
     }
 
-    /// Saves what is buffered and ends the background threads.
+    /// Saves buffered updates and ends the background threads.
     ///
     /// # Errors
-    /// A failed write or sync. What was acknowledged as durable is in the log nevertheless.
+    /// A failed write or sync. Updates acknowledged as durable are in the log nevertheless.
     fn close(self: Box<Self>) -> Result<()>;
 }
 
@@ -235,11 +235,11 @@ impl AnyTable {
         any.downcast_ref()
     }
 
-    /// Saves what is buffered and ends the background threads. Dropping does the same, and ignores
+    /// Saves buffered updates and ends the background threads. Dropping does the same, and ignores
     /// failures.
     ///
     /// # Errors
-    /// A failed write or sync. What was acknowledged as durable is in the log nevertheless.
+    /// A failed write or sync. Updates acknowledged as durable are in the log nevertheless.
     pub fn close(self) -> Result<()> {
         self.0.close()
     }

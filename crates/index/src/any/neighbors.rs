@@ -18,10 +18,10 @@ pub trait OpenNeighbors: Neighbors + Any + fmt::Debug {
     /// The family of hashes that makes its bucket keys, as the bytes that it was created with.
     fn family(&self) -> &[u8];
 
-    /// Saves what is buffered and ends the background threads.
+    /// Saves buffered updates and ends the background threads.
     ///
     /// # Errors
-    /// A failed write or sync. What was acknowledged as durable is in the log nevertheless.
+    /// A failed write or sync. Updates acknowledged as durable are in the log nevertheless.
     fn close(self: Box<Self>) -> Result<()>;
 }
 
@@ -80,11 +80,11 @@ impl AnyNeighbors {
         any.downcast_ref()
     }
 
-    /// Saves what is buffered and ends the background threads. Dropping does the same, and ignores
+    /// Saves buffered updates and ends the background threads. Dropping does the same, and ignores
     /// failures.
     ///
     /// # Errors
-    /// A failed write or sync. What was acknowledged as durable is in the log nevertheless.
+    /// A failed write or sync. Updates acknowledged as durable are in the log nevertheless.
     pub fn close(self) -> Result<()> {
         self.0.close()
     }

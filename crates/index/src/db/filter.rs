@@ -162,7 +162,7 @@ impl CounterBuilder<'_> {
 pub struct AnyCounter(AnyFilter);
 
 impl AnyCounter {
-    /// Saves what is buffered and ends the background threads. Dropping does the same, and ignores failures.
+    /// Saves buffered updates and ends the background threads. Dropping does the same, and ignores failures.
     ///
     /// # Errors
     /// As [`AnyFilter::close`].

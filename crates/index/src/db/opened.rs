@@ -285,7 +285,7 @@ impl TableOrMap {
         }
     }
 
-    /// Saves what is buffered and ends the background threads. Dropping does the same, and ignores failures.
+    /// Saves buffered updates and ends the background threads. Dropping does the same, and ignores failures.
     ///
     /// # Errors
     /// As [`sync`](Self::sync).

@@ -126,7 +126,7 @@ impl<P: Parts> Owner<P> {
         Ok(owner)
     }
 
-    /// Saves what is buffered and ends the background work.
+    /// Saves buffered updates and ends the background work.
     ///
     /// # Errors
     /// A failed write or sync.
@@ -253,7 +253,7 @@ where
 
 impl<P: Parts> Drop for Owner<P> {
     fn drop(&mut self) {
-        // This error cannot be returned; what was acknowledged as durable is in the log.
+        // This error cannot be returned; updates acknowledged as durable are in the log.
         let _ = self.shut_down();
     }
 }

@@ -90,7 +90,7 @@ pub(crate) trait GrowingStructure: Parts + Grows<Config: Stored> {
 /// A hash table on flash from fixed-width keys to fixed-width values, which grows as it fills.
 ///
 /// It holds everything until its RAM or the device is full. Lookups and updates are cheap from any number of threads.
-/// Dropping it saves what is buffered, so that the next opening finds it.
+/// Dropping it saves buffered updates, so that the next opening finds it.
 #[derive(Debug)]
 pub struct Growing<P: GrowingStructure> {
     config: P::Config,
@@ -197,10 +197,10 @@ impl<P: GrowingStructure> Growing<P> {
         self.owner.parts.warm_up()
     }
 
-    /// Saves what is buffered and ends the background threads. Dropping does the same, and ignores failures.
+    /// Saves buffered updates and ends the background threads. Dropping does the same, and ignores failures.
     ///
     /// # Errors
-    /// A failed write or sync. What was acknowledged as durable is in the log nevertheless.
+    /// A failed write or sync. Updates acknowledged as durable are in the log nevertheless.
     pub fn close(mut self) -> Result<()> {
         self.owner.shut_down()
     }

@@ -351,7 +351,7 @@ impl<T: Table + 'static> LargeTable<T> {
     /// failures.
     ///
     /// # Errors
-    /// A failed write or sync, a table that is full. What was acknowledged as durable stays so.
+    /// A failed write or sync, a table that is full. Updates acknowledged as durable stay durable.
     pub fn close(mut self) -> Result<()> {
         self.shut_down()?;
         let volume = self.inner.volume.clone();
@@ -372,7 +372,7 @@ impl<T: Table> LargeTable<T> {
 
 impl<T: Table> Drop for LargeTable<T> {
     fn drop(&mut self) {
-        // This error cannot be returned; what was acknowledged as durable is already durable.
+        // This error cannot be returned; updates acknowledged as durable are already durable.
         let _ = self.shut_down();
     }
 }

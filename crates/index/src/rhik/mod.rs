@@ -71,7 +71,7 @@ pub const KIND: &str = "rhik";
 /// A growing hash table on flash from fixed-width keys to fixed-width values, which reads at most one page for a
 /// lookup.
 ///
-/// Lookups and inserts are cheap from any number of threads. Dropping it saves what is buffered, so that the
+/// Lookups and inserts are cheap from any number of threads. Dropping it saves buffered updates, so that the
 /// next open finds it. See the [module](self) for how it works and what it costs.
 ///
 /// ```

@@ -85,7 +85,7 @@ pub const KIND: &str = "slicehash";
 
 /// A hash table on flash from fixed-width keys to fixed-width values, with one page read per lookup.
 ///
-/// Lookups and inserts are cheap from any number of threads. Dropping it saves what is buffered, so that the
+/// Lookups and inserts are cheap from any number of threads. Dropping it saves buffered updates, so that the
 /// next open finds it. See the [module](self) for how it works and what it costs.
 ///
 /// ```

@@ -137,10 +137,10 @@ impl<S: Structure> Handle<S> {
         self.core.layout.config()
     }
 
-    /// Saves what is buffered and ends the background threads. Dropping does the same, and ignores failures.
+    /// Saves buffered updates and ends the background threads. Dropping does the same, and ignores failures.
     ///
     /// # Errors
-    /// A failed write or sync. What was acknowledged as durable is in the log nevertheless.
+    /// A failed write or sync. Updates acknowledged as durable are in the log nevertheless.
     pub fn close(mut self) -> Result<()> {
         self.shut_down()
     }

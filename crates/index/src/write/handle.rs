@@ -1,4 +1,4 @@
-//! A structure's handle, which saves what is buffered when it is dropped, and ends the background work.
+//! A structure's handle, which saves buffered updates when it is dropped, and ends the background work.
 #![expect(private_bounds, reason = "only this crate implements the seams of the engine")]
 
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use crate::Result;
 
 /// An open structure of a volume.
 ///
-/// Lookups and updates are cheap from any number of threads. Dropping it saves what is buffered, so that the next
+/// Lookups and updates are cheap from any number of threads. Dropping it saves buffered updates, so that the next
 /// opening finds it, and ends its background work.
 #[derive(Debug)]
 pub struct Handle<L: Checkpoints> {
@@ -20,7 +20,7 @@ pub struct Handle<L: Checkpoints> {
 }
 
 impl<L: Checkpoints> Handle<L> {
-    /// Saves what is buffered and ends the background work. Does nothing the second time.
+    /// Saves buffered updates and ends the background work. Does nothing the second time.
     pub(crate) fn shut_down(&mut self) -> Result<()> {
         if std::mem::replace(&mut self.closed, true) {
             return Ok(());
@@ -53,7 +53,7 @@ impl<L: Checkpoints> Handle<L> {
 
 impl<L: Checkpoints> Drop for Handle<L> {
     fn drop(&mut self) {
-        // This error cannot be returned; what was acknowledged as durable is in the log.
+        // This error cannot be returned; updates acknowledged as durable are in the log.
         let _ = self.shut_down();
     }
 }
