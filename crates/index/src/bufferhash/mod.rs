@@ -87,7 +87,7 @@ pub const KIND: &str = "bufferhash";
 /// A hash table on flash from fixed-width keys to fixed-width values.
 ///
 /// Lookups and inserts are cheap from any number of threads. Dropping it saves buffered updates, so that the
-/// next open finds it. See the [module](self) for how it works and what it costs.
+/// next open finds them. See the [module](self) for how it works and what it costs.
 ///
 /// ```
 /// use std::sync::Arc;

@@ -90,7 +90,7 @@ pub(crate) trait GrowingStructure: Parts + Grows<Config: Stored> {
 /// A hash table on flash from fixed-width keys to fixed-width values, which grows as it fills.
 ///
 /// It holds everything until its RAM or the device is full. Lookups and updates are cheap from any number of threads.
-/// Dropping it saves buffered updates, so that the next opening finds it.
+/// Dropping it saves buffered updates, so that the next opening finds them.
 #[derive(Debug)]
 pub struct Growing<P: GrowingStructure> {
     config: P::Config,

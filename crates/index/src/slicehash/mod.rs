@@ -86,7 +86,7 @@ pub const KIND: &str = "slicehash";
 /// A hash table on flash from fixed-width keys to fixed-width values, with one page read per lookup.
 ///
 /// Lookups and inserts are cheap from any number of threads. Dropping it saves buffered updates, so that the
-/// next open finds it. See the [module](self) for how it works and what it costs.
+/// next open finds them. See the [module](self) for how it works and what it costs.
 ///
 /// ```
 /// use std::sync::{Arc, Mutex, MutexGuard};

@@ -95,7 +95,7 @@ pub const KIND: &str = "slicelsh";
 /// An index of documents by bucket keys, on flash, that reads one page of each table for a lookup.
 ///
 /// Lookups and inserts are cheap from any number of threads. Dropping it saves buffered updates, so that the
-/// next open finds it. See the [module](self) for how it works and what it costs.
+/// next open finds them. See the [module](self) for how it works and what it costs.
 ///
 /// ```
 /// use std::sync::Arc;

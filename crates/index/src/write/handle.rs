@@ -12,7 +12,7 @@ use crate::Result;
 /// An open structure of a volume.
 ///
 /// Lookups and updates are cheap from any number of threads. Dropping it saves buffered updates, so that the next
-/// opening finds it, and ends its background work.
+/// opening finds them, and ends its background work.
 #[derive(Debug)]
 pub struct Handle<L: Checkpoints> {
     pub(crate) core: Arc<Core<L>>,
