@@ -106,10 +106,10 @@ pub struct Readme;
 
 /// Runs the example of the page on RAM as a test.
 #[cfg(doctest)]
-#[doc = include_str!("../../../docs/ram.md")]
+#[doc = include_str!("../../../docs/explanation/ram.md")]
 pub struct RamPage;
 
 /// Runs the example of the cache's page as a test.
 #[cfg(doctest)]
-#[doc = include_str!("../../../docs/cache.md")]
+#[doc = include_str!("../../../docs/explanation/cache.md")]
 pub struct CachePage;

@@ -1,4 +1,4 @@
-"""The examples in docstrings, in the package's README, and in docs/python.md are run."""
+"""Runs the examples in docstrings, in README files, and in every page of docs that has a block of Python."""
 
 import doctest
 import importlib
@@ -17,8 +17,8 @@ import pytest
 import nandex
 
 ROOT = Path(__file__).resolve().parents[3]
-PAGES = [Path("README.md"), Path("docs/python.md"), Path("crates/python/README.md")]
-PAGES += [page.relative_to(ROOT) for page in sorted((ROOT / "docs/python").glob("*.md"))]
+PAGES = [Path("README.md"), Path("crates/python/README.md")]
+PAGES += [page.relative_to(ROOT) for page in sorted(ROOT.glob("docs/**/*.md")) if "```python" in page.read_text()]
 SCRIPTS = sorted((ROOT / "examples/python").glob("*.py"))
 # The packages that `make ray` installs, and the modules that need them.
 ENGINES = {"ray.md": "ray", "dask_dedup.py": "distributed", "ray_rate.py": "ray", "spark_dedup.py": "pyspark"}

@@ -1,7 +1,7 @@
 //! The checkpoint: the catalog of structures and the small maps of each.
 //!
 //! It is written whole, page by sealed page, to one of two extents alternately. It becomes valid when a
-//! superblock points at it. docs/format.md draws the bytes.
+//! superblock points at it. docs/reference/format.md draws the bytes.
 
 use std::sync::Arc;
 

@@ -132,7 +132,7 @@ mod tests {
 
     #[test]
     fn hashes_are_what_the_format_says() {
-        // Test vectors of docs/format.md: a change here makes every volume unreadable.
+        // Test vectors of docs/reference/format.md: a change here makes every volume unreadable.
         let key = 0x0123_4567_89ab_cdef_0011_2233_4455_6677;
         let hash = |kind| KeyHasher::new(kind, key).hash(b"nandexes");
         assert_eq!(hash(HashKind::Identity).place, mix(u64::from_le_bytes(*b"nandexes")));

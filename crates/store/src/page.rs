@@ -2,7 +2,7 @@
 //!
 //! Every page on flash begins with a header. Its checksum covers the header and the body, and it contains the
 //! page's own number, its structure and its generation. So a flipped bit, a misdirected page and a page of an
-//! earlier lap of a ring all differ from the page that was asked for. docs/format.md draws the bytes.
+//! earlier lap of a ring all differ from the page that was asked for. docs/reference/format.md draws the bytes.
 
 use nandex_device::{PAGE_BYTES, PageId};
 

@@ -3,7 +3,7 @@
 //! An entry is in one of the `neighbourhood` slots from its home slot on, so a search looks at no more. Each slot has a
 //! signature of one byte in the page's head, 0 for an empty slot, and only keys whose signatures agree are compared.
 //! An insert that finds no empty slot near its home moves one there, hop by hop (Herlihy, Shavit and Tzafrir, DISC
-//! 2008). docs/format.md draws the bytes.
+//! 2008). docs/reference/format.md draws the bytes.
 
 use crate::bytes::{get_u16, put_u16};
 use crate::hash::{KeyHash, KeyHasher};

@@ -3,7 +3,7 @@
 //! A table stores each key once; an index of neighbours stores a key with each of its ids.
 //!
 //! Keys are together and values are together, so that a lookup reads few cache lines. Adding at the young end
-//! moves nothing; dropping the oldest closes the gap at the other. docs/format.md draws the bytes.
+//! moves nothing; dropping the oldest closes the gap at the other. docs/reference/format.md draws the bytes.
 
 use crate::bytes::{get_u16, get_u64, put_u16};
 use crate::page::PAGE_BODY_BYTES;

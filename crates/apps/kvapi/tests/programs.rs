@@ -103,7 +103,9 @@ fn asynchronous_calls_end_once_each_on_any_thread() {
 
 #[test]
 fn the_example_of_the_page_runs() {
-    let page = std::fs::read_to_string(format!("{HERE}/../../../docs/apps/kvssd.md")).unwrap();
+    let page =
+        std::fs::read_to_string(format!("{HERE}/../../../docs/how-to/kvssd-from-programs.md"))
+            .unwrap();
     let fence = page.split("```c\n").nth(1).unwrap();
     let example = fence.split("```").next().unwrap();
     let folder = tempfile::tempdir().unwrap();

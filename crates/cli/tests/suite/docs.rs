@@ -1,8 +1,8 @@
-//! Runs the commands in README.md and the pages under docs/, so that none of them is wrong.
+//! Runs the commands in README.md, ARCHITECTURE.md, CHANGELOG.md and the pages under docs/.
 //!
-//! All pages run in one folder with a small tree in `sample`, README first, as a reader would. Lines of
-//! `console` blocks that begin with `$` and all lines of `sh` blocks go to a shell with `nandex` on its
-//! path, and must succeed; `make` is asked with `-n` whether it knows how. Examples in Rust are doctests.
+//! Each page runs in a folder of its own with a small tree in `sample`, so no page depends on another one.
+//! Lines of `console` blocks that begin with `$` and all lines of `sh` blocks go to a shell with `nandex` on
+//! its path, and must succeed; `make` is called with `-n`. Examples in Rust are doctests.
 
 use std::env;
 use std::fs;
@@ -21,7 +21,8 @@ fn root() -> PathBuf {
 }
 
 fn pages() -> Vec<PathBuf> {
-    let mut pages = vec![root().join("README.md")];
+    let names = ["README.md", "ARCHITECTURE.md", "CHANGELOG.md"];
+    let mut pages = names.map(|name| root().join(name)).to_vec();
     let mut folders = vec![root().join("docs")];
     while let Some(folder) = folders.pop() {
         for entry in fs::read_dir(folder).expect("docs can be read") {
@@ -119,16 +120,16 @@ fn end_processes(folder: &Path) {
 fn every_command_of_the_pages_succeeds() {
     let mut failures = Vec::new();
     let mut count = 0;
-    let folder = folder_with_sample();
     for page in pages() {
         let text = fs::read_to_string(&page).expect("the page can be read");
+        let place = page.strip_prefix(root()).unwrap_or(&page).display().to_string();
+        let folder = folder_with_sample();
         for shown in commands(&text) {
             count += 1;
-            let place = page.strip_prefix(root()).unwrap_or(&page).display().to_string();
             failures.extend(run(&shown, folder.path()).err().map(|why| format!("{place}: {why}")));
         }
+        end_processes(folder.path());
     }
-    end_processes(folder.path());
     assert!(count > 10, "only {count} commands found: the search has lost its way");
     assert!(failures.is_empty(), "{}", failures.join("\n"));
 }

@@ -1,7 +1,7 @@
 //! The label of an array's member, in its first two pages: pure bytes.
 //!
 //! The generations of a label alternate between the two pages, so a torn write of one leaves the other.
-//! docs/format.md draws the bytes.
+//! docs/reference/format.md draws the bytes.
 
 use super::Striping;
 use crate::{PAGE_BYTES, PageId};

@@ -77,7 +77,7 @@ fn page() -> String {
 
 #[test]
 fn the_parameters_page_is_what_the_code_declares() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/parameters.md");
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/parameters.md");
     let page = page();
     if std::env::var("NANDEX_DOCS").is_ok_and(|what| what == "write") {
         std::fs::write(&path, &page).unwrap();
@@ -85,6 +85,6 @@ fn the_parameters_page_is_what_the_code_declares() {
     let kept = std::fs::read_to_string(&path).unwrap_or_default();
     assert!(
         kept == page,
-        "docs/parameters.md is not what the code declares; it names what writes it again"
+        "docs/reference/parameters.md is not what the code declares; it names what writes it again"
     );
 }

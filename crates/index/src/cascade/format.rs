@@ -158,7 +158,7 @@ mod tests {
         }
     }
 
-    /// The examples of docs/format.md: a change here makes every filter unreadable.
+    /// The examples of docs/reference/format.md: a change here makes every filter unreadable.
     #[test]
     fn records_and_the_head_are_the_bytes_that_the_format_says() {
         let hex = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();

@@ -190,7 +190,7 @@ mod tests {
         }
     }
 
-    /// The examples of docs/format.md: a change here makes every counting table unreadable.
+    /// The examples of docs/reference/format.md: a change here makes every counting table unreadable.
     #[test]
     fn records_are_the_bytes_that_the_format_says() {
         let codec = codec(4);

@@ -1,4 +1,4 @@
-//! A filter as bytes, for a file or a message. The bytes are drawn in `docs/format.md`.
+//! A filter as bytes, for a file or a message. The bytes are drawn in `docs/reference/format.md`.
 //!
 //! The bytes are untrusted, so decoding verifies everything that the filter's methods rely on: sizes, offsets, runs,
 //! the order of remainders, counts and outliers. A decoded filter encodes to the same bytes again.

@@ -242,9 +242,10 @@ fn the_worked_example_is_what_the_filter_does() {
         }
         found.push(format!("{sign} {octal} {}", drawn(&filter)));
     }
-    for page in
-        [include_str!("three_bits.rs"), include_str!("../../../../docs/structures/quotient.md")]
-    {
+    for page in [
+        include_str!("three_bits.rs"),
+        include_str!("../../../../docs/explanation/structures/quotient.md"),
+    ] {
         let lines = page.lines().map(|line| line.trim_start_matches("//!").trim());
         let steps = lines.filter(|line| line.starts_with(['+', '-']) && line.ends_with('|'));
         assert_eq!(steps.collect::<Vec<_>>(), found, "should be\n{}", found.join("\n"));

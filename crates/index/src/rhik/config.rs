@@ -190,7 +190,7 @@ mod tests {
         }
     }
 
-    /// The example of docs/format.md: a change here makes every RHIK unreadable.
+    /// The example of docs/reference/format.md: a change here makes every RHIK unreadable.
     #[test]
     fn a_configuration_is_the_bytes_that_the_format_says() {
         let hex: String =

@@ -192,7 +192,7 @@ mod tests {
         for length in [0, 7, 9, 13] {
             assert_eq!(codec.decode(&vec![1; length]), None);
         }
-        // The test vector of docs/format.md: a change here makes every filter unreadable.
+        // The test vector of docs/reference/format.md: a change here makes every filter unreadable.
         let positions: Vec<_> = placing.positions(fingerprint).collect();
         assert_eq!(positions, [1484, 704, 883]);
         let one = BitPlacing { partitions: 1, ..placing };

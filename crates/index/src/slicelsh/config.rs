@@ -316,7 +316,7 @@ mod tests {
         let bytes = Config::tiny().encode();
         let words = bytes.chunks(4).map(|word| word.iter().map(|it| format!("{it:02x}")).collect());
         let words = words.collect::<Vec<String>>().join(" ");
-        let page = include_str!("../../../../docs/format.md");
+        let page = include_str!("../../../../docs/reference/format.md");
         assert!(page.contains(&format!("\n{words}\n")), "{words}");
     }
 

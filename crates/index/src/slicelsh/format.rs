@@ -168,7 +168,7 @@ mod tests {
         DocumentUpdate::encode(&mut bytes, 7, &[1, 0x0203], true);
         let words = bytes.chunks(4).map(|word| word.iter().map(|it| format!("{it:02x}")).collect());
         let words = words.collect::<Vec<String>>().join(" ");
-        let page = include_str!("../../../../docs/format.md");
+        let page = include_str!("../../../../docs/reference/format.md");
         assert!(page.contains(&format!("\n{words}\n")), "{words}");
         let update = DocumentUpdate::decode(&bytes, 2).unwrap();
         assert!(update.removes);

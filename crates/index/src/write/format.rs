@@ -315,7 +315,9 @@ mod tests {
         LifeCounts { evicted: 7000, forced_evictions: 3 }.encode(&mut bytes);
         let words = bytes.chunks(4).map(|word| word.iter().map(|it| format!("{it:02x}")).collect());
         let vector = words.collect::<Vec<String>>().join(" ");
-        assert!(include_str!("../../../../docs/format.md").contains(&format!("\n{vector}\n")));
+        assert!(
+            include_str!("../../../../docs/reference/format.md").contains(&format!("\n{vector}\n"))
+        );
     }
 
     #[test]

@@ -193,7 +193,7 @@ mod tests {
         let mut bytes = Vec::new();
         NewKeys(-250_000).encode(&mut bytes);
         let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
-        let page = include_str!("../../../../docs/format.md");
+        let page = include_str!("../../../../docs/reference/format.md");
         assert!(page.contains(&format!("\n{} {}\n", &hex[..8], &hex[8..])), "{hex}");
     }
 

@@ -153,7 +153,7 @@ fn each_super_table_goes_round_in_its_own_part_of_the_chip() -> Result<()> {
     let table = create(Arc::new(MemoryDevice::new()), &chip, config(Policy::Fifo))?;
     let generation = |block: u64| -> Result<u64> {
         let page = chip.read(PageId(block * u64::from(BLOCK_PAGES)), PageBuf::zeroed(1))?;
-        // A sealed page's generation is a segment's number below 16 bits of epoch: docs/format.md.
+        // A sealed page's generation is a segment's number below 16 bits of epoch: docs/reference/format.md.
         Ok((0..6).map(|byte| u64::from(page[16 + byte]) << (8 * byte)).sum())
     };
     for number in 0..BATCHES {

@@ -4,7 +4,7 @@
 //! buckets, both in the same page, so a lookup needs one page whatever it finds (NSDI'10 puts a buffer's two
 //! cuckoo choices anywhere in it). Slot numbers count four per bucket in every layout. Two bits a slot tell
 //! empty, live and tombstone. An insert that finds both buckets full searches a path of displacements,
-//! breadth first, inside the page. docs/format.md draws the bytes.
+//! breadth first, inside the page. docs/reference/format.md draws the bytes.
 
 mod displace;
 mod state;

@@ -1,7 +1,7 @@
 //! The bytes of a block: header, groups of entries, checksum. Pure: no device, no clock.
 //!
 //! A block is a whole number of pages. Its checksum covers everything after it up to the block's end, zero
-//! padding included. docs/format.md draws the bytes.
+//! padding included. docs/reference/format.md draws the bytes.
 
 use nandex_device::PAGE_BYTES;
 

@@ -1,4 +1,4 @@
-//! A page of a run from flash: its parts, its count of one fingerprint, and all its entries. docs/format.md
+//! A page of a run from flash: its parts, its count of one fingerprint, and all its entries. docs/reference/format.md
 //! draws the bytes.
 
 use std::ops::Range;

@@ -1,5 +1,5 @@
 //! Records of documents with neighbouring numbers, together: one read finds the names of all, and a document costs
-//! little more than its bytes. See docs/format.md.
+//! little more than its bytes. See docs/reference/format.md.
 
 use nandex::{Error, Result};
 

@@ -1,4 +1,4 @@
-//! The bytes of a rank index; see [the format](../../../../../docs/format.md).
+//! The bytes of a rank index; see [the format](../../../../../docs/reference/format.md).
 
 use std::ops::Range;
 
@@ -132,7 +132,7 @@ fn text(node: &[u8], at: usize) -> Option<Range<usize>> {
 mod tests {
     use super::*;
 
-    /// The examples of docs/format.md: a change here makes every rank index unreadable.
+    /// The examples of docs/reference/format.md: a change here makes every rank index unreadable.
     #[test]
     fn postings_and_terms_are_the_bytes_that_the_format_says() {
         let mut list = Vec::new();

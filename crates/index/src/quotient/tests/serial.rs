@@ -94,7 +94,7 @@ fn a_filter_with_a_wrong_bit_and_a_right_checksum_is_refused_or_another_filter()
 #[test]
 fn the_bytes_are_what_the_format_says() {
     let hex: String = example().encode().iter().map(|byte| format!("{byte:02x}")).collect();
-    let page = include_str!("../../../../../docs/format.md");
+    let page = include_str!("../../../../../docs/reference/format.md");
     let vector = page.split("Test vector of a quotient filter").nth(1).expect("the page has one");
     let vector = vector.split("```").nth(1).unwrap().trim_start_matches("text");
     let vector: String = vector.split_whitespace().collect();

@@ -1,4 +1,4 @@
-//! The bytes of docs/format.md: a change here makes every run unreadable.
+//! The bytes of docs/reference/format.md: a change here makes every run unreadable.
 
 use super::super::encode::{Candidates, Filled, fill};
 use super::*;
@@ -11,7 +11,7 @@ fn example() -> Vec<Entry> {
 
 /// Returns the bytes of the block of text that follows these words.
 fn drawn(after: &str) -> Vec<u8> {
-    let page = include_str!("../../../../../docs/format.md");
+    let page = include_str!("../../../../../docs/reference/format.md");
     let block = page.split_once(after).unwrap().1;
     let block = block.split_once("```text").unwrap().1.split_once("```").unwrap().0;
     block.split_whitespace().map(|byte| u8::from_str_radix(byte, 16).unwrap()).collect()

@@ -1,4 +1,4 @@
-//! The bytes of terms in a block; see [the format](../../../../../../docs/format.md).
+//! The bytes of terms in a block; see [the format](../../../../../../docs/reference/format.md).
 
 use std::ops::Range;
 
@@ -124,7 +124,7 @@ mod tests {
         }
     }
 
-    /// The example of docs/format.md: a change here makes every index unreadable.
+    /// The example of docs/reference/format.md: a change here makes every index unreadable.
     #[test]
     fn a_term_is_the_bytes_that_the_format_says() {
         let mut block = Vec::new();
