@@ -149,6 +149,18 @@ python-bench: environment ## Measure the Python package next to others (LSH="...
 	$(PYENV)/bin/python crates/python/bench/tfidf.py $(TFIDF)
 	$(PYENV)/bin/python crates/python/bench/maps.py $(MAPS)
 
+# The pages and the files that they link to are copied, so that every link of the book stays inside it.
+.PHONY: book
+BOOK = $(abspath $(BUILT))/book
+MDBOOK_VERSION = 0.5.4
+book: tools ## Build the pages of docs as a website in target/book
+	@command -v mdbook >/dev/null || $(CARGO) install mdbook --locked --version $(MDBOOK_VERSION)
+	rm -rf $(BOOK)-pages && cp -r docs $(BOOK)-pages && cp ARCHITECTURE.md CHANGELOG.md $(BOOK)-pages
+	cp --parents $$(grep -rhoE '\]\((\.\./)*(crates|examples)/[^)#]+' docs ARCHITECTURE.md | sed -E 's#\]\((\.\./)*##' | sort -u) $(BOOK)-pages
+	sed -i 's#](docs/#](#g' $(BOOK)-pages/ARCHITECTURE.md $(BOOK)-pages/CHANGELOG.md
+	find $(BOOK)-pages -name '*.md' -exec sed -Ei 's#\]\(\.\./((\.\./)*)(ARCHITECTURE\.md|CHANGELOG\.md|crates/|examples/)#](\1\3#g' {} +
+	MDBOOK_BOOK__SRC=$(BOOK)-pages mdbook build --dest-dir $(BOOK)
+
 .PHONY: deny
 deny: ## Licences, bans and sources of the dependencies (needs cargo-deny)
 	$(CARGO) deny check bans licenses sources

@@ -5,6 +5,7 @@
 //! clippy lints can enforce are left to them.
 #![forbid(unsafe_code)]
 
+pub mod book;
 pub mod clock;
 pub mod dependencies;
 pub mod form;

@@ -63,11 +63,13 @@ fn dead_links(file: &File, number: usize, line: &str, all: &[PathBuf]) -> Vec<Vi
         .collect()
 }
 
-fn link_targets(line: &str) -> Vec<&str> {
+/// The targets of the links in a line.
+pub(crate) fn link_targets(line: &str) -> Vec<&str> {
     line.split("](").skip(1).filter_map(|rest| rest.split(')').next()).collect()
 }
 
-fn normal(path: &Path) -> PathBuf {
+/// The path without `.` and `..`.
+pub(crate) fn normal(path: &Path) -> PathBuf {
     let mut out = PathBuf::new();
     for part in path.components() {
         match part {

@@ -84,6 +84,11 @@ fn every_markdown_page_is_in_order() {
 }
 
 #[test]
+fn every_page_is_in_the_book_and_every_anchor_resolves() {
+    assert_none(&book::check(&repository()));
+}
+
+#[test]
 fn every_html_page_loads_nothing_and_has_no_dead_links() {
     assert_none(&pages::check(&repository()));
 }
