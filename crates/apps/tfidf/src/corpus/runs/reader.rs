@@ -88,8 +88,8 @@ impl<'c> RunReader<'c> {
     }
 }
 
-/// Adds to `deltas` the counts in a run of these terms, which are given with their places. Costs a block read for each,
-/// and one for all.
+/// Adds the counts that a run has of these terms, which are given with their places, to `deltas`. Reads each block that
+/// may have some of them once, and one block in addition.
 pub(in crate::corpus) fn add_found(
     blocks: &Blocks,
     run: &RunInfo,
@@ -98,29 +98,46 @@ pub(in crate::corpus) fn add_found(
 ) -> Result<()> {
     let firsts = blocks.get(Kind::Firsts, run.id, 0)?;
     let (firsts, _) = firsts.as_chunks::<8>();
-    for ((place, text), delta) in terms.iter().zip(deltas) {
-        let after = firsts.partition_point(|first| u64::from_le_bytes(*first) <= *place);
-        let Some(number) = after.checked_sub(1).and_then(|it| u32::try_from(it).ok()) else {
-            continue;
-        };
-        let block = blocks.get(Kind::Terms, run.id, number)?;
-        if let Some(found) = find(&block, text) {
-            *delta = delta.plus(found).ok_or_else(|| too_many(text))?;
-        }
+    let block_of = |place: u64| {
+        let after = firsts.partition_point(|first| u64::from_le_bytes(*first) <= place);
+        after.checked_sub(1).and_then(|number| u32::try_from(number).ok())
+    };
+    let mut wanted = Vec::with_capacity(terms.len());
+    for (index, &(place, text)) in terms.iter().enumerate() {
+        wanted.extend(block_of(place).map(|number| Wanted { number, text, index }));
+    }
+    wanted.sort_unstable();
+    for wanted in wanted.chunk_by(|one, other| one.number == other.number) {
+        let block = blocks.get(Kind::Terms, run.id, wanted[0].number)?;
+        add_found_in(&block, wanted, deltas)?;
     }
     Ok(())
 }
 
-/// Returns the counts of a term in a block.
-fn find(block: &[u8], text: &[u8]) -> Option<Delta> {
-    let mut at = 0;
-    while let Some(decoded) = format::decode(block, at, CountsIn::Run) {
-        if &block[decoded.text.clone()] == text {
-            return Some(decoded.delta);
+/// A term that is looked for: the only block of a run that may have it, and its index among those asked for.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct Wanted<'t> {
+    number: u32,
+    text: &'t [u8],
+    index: usize,
+}
+
+/// Adds the counts that one block has of `wanted`, which are in the order of their texts.
+fn add_found_in(block: &[u8], wanted: &[Wanted<'_>], deltas: &mut [Delta]) -> Result<()> {
+    let (mut at, mut found) = (0, 0);
+    while found < wanted.len()
+        && let Some(decoded) = format::decode(block, at, CountsIn::Run)
+    {
+        let text = &block[decoded.text.clone()];
+        let first = wanted.partition_point(|it| it.text < text);
+        for it in wanted[first..].iter().take_while(|it| it.text == text) {
+            let delta = &mut deltas[it.index];
+            *delta = delta.plus(decoded.delta).ok_or_else(|| too_many(text))?;
+            found += 1;
         }
         at = decoded.end;
     }
-    None
+    Ok(())
 }
 
 /// The error of an impossibly large count.
