@@ -27,7 +27,7 @@ fn a_life_tells_what_rounds_of_updates_leave_next_to_a_first_fill() {
         (of_keys, 7),
         (&format!("{of_keys} --workload churn"), 7),
     ] {
-        let lives = json(&format!("--entries 20000 --rounds 4 {arguments}"));
+        let lives = json(&format!("--entries 4000 --rounds 4 {arguments}"));
         assert_eq!(lives.len(), structures, "{arguments}");
         for life in lives {
             assert_eq!(life["rounds"].as_array().unwrap().len(), 4, "{life}");
@@ -40,7 +40,7 @@ fn a_life_tells_what_rounds_of_updates_leave_next_to_a_first_fill() {
 
 #[test]
 fn indexes_of_documents_have_lives_of_removed_and_of_new_documents() {
-    let indexes = "--structure neardup --structure tfidf --documents 300 --rounds 3";
+    let indexes = "--structure neardup --structure tfidf --documents 100 --rounds 2";
     for (arguments, workload) in [("", "churn"), ("--workload update --reopen", "update")] {
         let lives = json(&format!("{indexes} {arguments}"));
         assert_eq!(lives.len(), 2);
@@ -50,7 +50,7 @@ fn indexes_of_documents_have_lives_of_removed_and_of_new_documents() {
                 (&"documents".into(), &workload.into())
             );
             let rounds = life["rounds"].as_array().unwrap();
-            assert!(rounds.iter().all(|round| round["puts"] == 300), "{life}");
+            assert!(rounds.iter().all(|round| round["puts"] == 100), "{life}");
             assert_eq!(life["entries_off_percent_max"], 0.0, "{life}");
             assert!(life["fresh"]["file_bytes"].as_u64().unwrap() > 0, "{life}");
         }
