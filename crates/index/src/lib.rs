@@ -104,6 +104,11 @@ pub mod device {
 #[doc = include_str!("../../../README.md")]
 pub struct Readme;
 
+/// Runs the example of the tutorial.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/tutorials/rust.md")]
+pub struct RustTutorial;
+
 /// Runs the example of the page on RAM as a test.
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/explanation/ram.md")]

@@ -4,7 +4,7 @@
 //! nothing changes if it is left out. So a test that passes without it proves nothing about it. In a build
 //! with the feature `mutants`, the barrier that the variable `NANDEX_MUTANT` names is off; `make mutants`
 //! switches off one after another and requires that some test fails each time. In a build without it, as
-//! users build it, all are on and the check costs nothing. docs/testing.md lists the checks that need no line here.
+//! users build it, all are on and the check costs nothing. docs/lab/testing.md lists the checks that need no line here.
 
 /// Declares the barriers once: the enum, the list of all, and their names.
 macro_rules! barriers {

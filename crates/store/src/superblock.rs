@@ -2,7 +2,7 @@
 //!
 //! Pages 0 and 1 alternate; the valid one with the higher generation counts. So a torn write of one leaves the other.
 //! Drives keep neighbouring pages together and may lose the writes to both; so there is a third copy, elsewhere, which
-//! the others name. docs/format.md draws the bytes.
+//! the others name. docs/reference/format.md draws the bytes.
 
 use nandex_device::{Geometry, PAGE_BYTES, PageId};
 

@@ -6,7 +6,7 @@ use crate::Violation;
 use crate::tree::File;
 
 /// The languages that a fence may name. A test of the command line runs the commands of `console` and `sh`,
-/// the doctests run `rust` of README.md, and the Python package's tests run `python`; `text` is for
+/// the doctests run `rust`, and the Python package's tests run `python`; `text` is for
 /// everything else.
 const FENCES: [&str; 9] = ["console", "sh", "rust", "python", "c", "toml", "json", "text", "csv"];
 

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 
 use nandex_xtask::tree::{self, File};
 use nandex_xtask::{
-    Violation, clock, dependencies, form, layers, locks, markdown, names, outputs, pages, shape,
-    structures, words,
+    Violation, book, clock, dependencies, form, layers, locks, markdown, names, outputs, pages,
+    shape, structures, words,
 };
 
 fn repository() -> Vec<File> {

@@ -156,7 +156,7 @@ impl Catalog {
         self.spaces.values().fold(0, |sum, space| sum.saturating_add(space.limit_bytes))
     }
 
-    /// Encodes the list, as docs/format.md draws it.
+    /// Encodes the list, as docs/reference/format.md draws it.
     pub(crate) fn encode(&self) -> Vec<u8> {
         let count = u16::try_from(self.spaces.len()).expect("at most 1,024 key spaces");
         let mut out = vec![VERSION, u8::from(self.is_counted)];
@@ -204,7 +204,7 @@ fn decode_space(reader: &mut Reader<'_>) -> nandex::raw::store::Result<(SpaceId,
     Ok((id, Space { name, limit_bytes, usage, is_deleting, opened_as: None }))
 }
 
-/// Encodes a configuration, as docs/format.md draws it.
+/// Encodes a configuration, as docs/reference/format.md draws it.
 pub(crate) fn encode_config(config: &Config) -> Vec<u8> {
     let mut out = vec![VERSION, config.iterators_max];
     for number in [config.key_bytes_min, config.key_bytes_max, config.spaces_max] {

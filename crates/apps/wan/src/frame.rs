@@ -1,4 +1,4 @@
-//! Frames: the units on the wire or in a file, shown in docs/format.md.
+//! Frames: the units on the wire or in a file, shown in docs/reference/format.md.
 //!
 //! Each frame has a magic, a kind, its length, its number and a checksum of all that. Lengths have limits, so that no
 //! frame makes its reader allocate more than [`BODY_BYTES_MAX`] before it is known to be complete.

@@ -358,7 +358,7 @@ pub(super) fn described(page: &[u8]) -> String {
 mod tests {
     use super::*;
 
-    /// Returns the label that docs/format.md shows byte by byte.
+    /// Returns the label that docs/reference/format.md shows byte by byte.
     fn label() -> Label {
         Label {
             array_id: 0x0123_4567_89ab_cdef_0011_2233_4455_6677,

@@ -1,7 +1,7 @@
 //! The on-flash format of a BufferHash; no I/O, and no panic on any input.
 //!
 //! It consists of the filter pages of a segment. Log entries and the checkpoint's state belong to the write path, entry
-//! pages to the store. docs/format.md draws all of them.
+//! pages to the store. docs/reference/format.md draws all of them.
 
 use nandex_device::PAGE_BYTES;
 use nandex_store::bytes::get_u64;

@@ -31,7 +31,7 @@ pub trait GroupMap: Default {
     /// The bytes that it takes in a checkpoint.
     fn encoded_bytes(&self) -> usize;
 
-    /// Encodes it for a checkpoint. docs/format.md draws the bytes.
+    /// Encodes it for a checkpoint. docs/reference/format.md draws the bytes.
     fn encode(&self, out: &mut Vec<u8>);
 
     /// Its groups.

@@ -141,7 +141,7 @@ impl Group {
         GROUP_BYTES + self.notes.len()
     }
 
-    /// Encodes it for a checkpoint. docs/format.md draws the bytes.
+    /// Encodes it for a checkpoint. docs/reference/format.md draws the bytes.
     pub fn encode(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(&self.place.extent.start.0.to_le_bytes());
         out.extend_from_slice(&self.place.generation.to_le_bytes());

@@ -1,4 +1,4 @@
-//! The encoding of a record: all keys of one fingerprint with their values, as drawn in docs/format.md.
+//! The encoding of a record: all keys of one fingerprint with their values, as drawn in docs/reference/format.md.
 
 use nandex_device::PageId;
 use nandex_store::bytes::Reader;

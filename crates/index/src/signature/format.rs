@@ -1,4 +1,4 @@
-//! The encoding of a family, as an index of neighbours stores it, and of signatures. See docs/format.md.
+//! The encoding of a family, as an index of neighbours stores it, and of signatures. See docs/reference/format.md.
 
 use super::{Bands, Family, Scheme, SimHashBits};
 use crate::{Error, Result};

@@ -1,4 +1,4 @@
-//! The on-flash format of a SliceBloom; no I/O, and no panic on any input. docs/format.md draws it.
+//! The on-flash format of a SliceBloom; no I/O, and no panic on any input. docs/reference/format.md draws it.
 //!
 //! It comprises the positions of a key's bits, a key in the log, a slice page, and the state without the buffers'.
 

@@ -1,5 +1,5 @@
 //! The on-flash format of a SliceHash except its slices: the part of its buffers common to all tables, its moves in the
-//! log, and its configuration. docs/format.md draws all of them.
+//! log, and its configuration. docs/reference/format.md draws all of them.
 
 use nandex_device::PageId;
 use nandex_store::bytes::Reader;

@@ -1,5 +1,5 @@
 //! The on-flash format of a SliceLSH except its slices: updates in the log, snapshots' entries and its configuration.
-//! docs/format.md draws all of them.
+//! docs/reference/format.md draws all of them.
 
 use nandex_device::PageId;
 use nandex_store::bytes::{Reader, get_u16, get_u64, put_u16, put_u64};

@@ -1,7 +1,7 @@
 //! The on-flash encoding that the write path shares; no I/O, and no panic on any input.
 //!
 //! It comprises a table's log entries, and the part of the checkpoint's state that locates the buffers' snapshots and
-//! the part of the log that each partition still needs. docs/format.md draws both.
+//! the part of the log that each partition still needs. docs/reference/format.md draws both.
 
 use nandex_device::PAGE_BYTES;
 use nandex_store::Lsn;

@@ -1,4 +1,4 @@
-//! The format stays as described in docs/format.md: volumes that earlier versions wrote open with all their contents,
+//! The format stays as described in docs/reference/format.md: volumes that earlier versions wrote open with all their contents,
 //! pinned bytes stay the same, and a reader built from the page alone reads them.
 
 mod golden;

@@ -10,7 +10,7 @@
 //! ```
 //!
 //! Entries of every structure of a volume go into one open block in memory. A block is closed when it is full or when a
-//! caller needs its entries to be durable; then it is sealed and written, in order. docs/format.md draws the bytes.
+//! caller needs its entries to be durable; then it is sealed and written, in order. docs/reference/format.md draws the bytes.
 //!
 //! Invariants:
 //! 1. A block never wraps, and its start is known when its predecessor is closed: if less than a largest

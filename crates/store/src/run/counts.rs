@@ -1,5 +1,5 @@
 //! The counts of a page's fingerprints: no bytes if all are 1, a list of the others if they are few, or one count per
-//! entry. docs/format.md draws the bytes.
+//! entry. docs/reference/format.md draws the bytes.
 
 use super::Entry;
 use crate::bytes::{get_u16, put_u16};

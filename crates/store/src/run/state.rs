@@ -1,4 +1,4 @@
-//! The state of a run in a checkpoint. The bytes are drawn in docs/format.md.
+//! The state of a run in a checkpoint. The bytes are drawn in docs/reference/format.md.
 
 use super::page::{PAGE_ENTRIES_MAX, SPACE_BYTES};
 use super::{Run, RunPlace, RunShape};

@@ -1,4 +1,4 @@
-//! The encoding of the map in a checkpoint and of a map update in the log. docs/format.md draws them.
+//! The encoding of the map in a checkpoint and of a map update in the log. docs/reference/format.md draws them.
 
 use super::ShadowShape;
 use crate::Result;

@@ -140,7 +140,7 @@ impl ValuesConfig {
         self.io_chunk_pages as usize * PAYLOAD_BYTES
     }
 
-    /// Encodes the configuration as in docs/format.md.
+    /// Encodes the configuration as in docs/reference/format.md.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
         let when_full = match self.when_full {

@@ -1,4 +1,4 @@
-//! The encoding of a value log: references, pages, records and state, as drawn in docs/format.md.
+//! The encoding of a value log: references, pages, records and state, as drawn in docs/reference/format.md.
 
 use nandex_device::PageId;
 

@@ -1,4 +1,4 @@
-//! The encoding of a value log's state in a checkpoint, as drawn in docs/format.md.
+//! The encoding of a value log's state in a checkpoint, as drawn in docs/reference/format.md.
 
 use std::fmt::Display;
 

@@ -1,4 +1,4 @@
-//! The stored record of a document: its name, the decision, its pairs and its signature. See docs/format.md.
+//! The stored record of a document: its name, the decision, its pairs and its signature. See docs/reference/format.md.
 
 use super::numbers::Hash;
 use crate::{Error, Result};

@@ -1,4 +1,4 @@
-//! Messages between the two sides of a live stream, as bytes. docs/format.md shows them.
+//! Messages between the two sides of a live stream, as bytes. docs/reference/format.md shows them.
 
 use super::LIVE_SEGMENT_BYTES_MAX;
 use crate::fields::{Fields, put_varint};

@@ -1,4 +1,4 @@
-//! A reader of volumes built from docs/format.md alone, without any of our code, which is run on a fixture.
+//! A reader of volumes built from docs/reference/format.md alone, without any of our code, which is run on a fixture.
 
 use std::collections::BTreeMap;
 

@@ -153,7 +153,7 @@ mod tests {
         }
     }
 
-    /// Tests the example of docs/format.md: a change here makes every multi-level index unreadable.
+    /// Tests the example of docs/reference/format.md: a change here makes every multi-level index unreadable.
     #[test]
     fn a_configuration_is_the_bytes_that_the_format_says() {
         let hex: String =

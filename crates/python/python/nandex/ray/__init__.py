@@ -7,7 +7,7 @@
 
 Each shard is an actor that owns a volume, a file in the folder `path` of its node. A dead actor is restarted on that
 node, recovers its volume, and gets its calls again; its answers do not change, so no failure drops a row or keeps one
-twice. `docs/python/ray.md` explains how, and when one machine is enough.
+twice. `docs/how-to/ray.md` explains how, and when one machine is enough.
 """
 
 from __future__ import annotations

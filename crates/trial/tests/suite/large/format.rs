@@ -1,4 +1,4 @@
-//! The bytes on flash, read according to docs/format.md with no nandex code but the hash.
+//! The bytes on flash, read according to docs/reference/format.md with no nandex code but the hash.
 
 use std::sync::Arc;
 
