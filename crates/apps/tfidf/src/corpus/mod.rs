@@ -333,7 +333,8 @@ impl Corpus {
         };
         let placed: Vec<(u64, &[u8])> =
             keys.iter().map(|key| self.blocks.place(key)).zip(texts.iter().copied()).collect();
-        for run in &self.state.runs {
+        // An index of earlier than this check may have named runs without terms, which have no blocks.
+        for run in self.state.runs.iter().filter(|run| run.terms > 0) {
             runs::add_found(&self.blocks, run, &placed, &mut deltas)?;
         }
         let pairs = texts.into_iter().zip(deltas);

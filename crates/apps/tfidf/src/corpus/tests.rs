@@ -366,6 +366,28 @@ fn a_few_documents_make_a_file_of_a_few_mebibytes_whatever_the_ram() {
     }
 }
 
+#[test]
+fn runs_that_cancel_out_leave_an_index_that_finds_its_terms() {
+    // Runs of additions and of their removals were merged into a run without terms: it had no blocks, the state named
+    // it, and each query of a term failed until the next fold.
+    let analysis = Analysis::default();
+    let whole =
+        Document::new("whole", (0..100).map(|term| format!("t{term} ")).collect::<String>());
+    for runs_max in 2..6 {
+        let mut corpus = empty(&analysis);
+        corpus.runs_max = runs_max;
+        add(&mut corpus, std::slice::from_ref(&whole));
+        for number in 0..8 {
+            let gone = Document::new(format!("d{number}"), "here and gone");
+            add(&mut corpus, std::slice::from_ref(&gone));
+            corpus.remove([Ok(gone)]).unwrap();
+            assert_eq!(listed(&corpus), counted(&analysis, std::slice::from_ref(&whole)));
+            let runs = &corpus.state.runs;
+            assert!(runs.iter().all(|run| run.terms > 0 && run.blocks > 0), "{runs:?}");
+        }
+    }
+}
+
 /// The documents that an index without space keeps of those given.
 #[derive(PartialEq, Eq)]
 enum Kept {
