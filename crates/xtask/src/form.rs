@@ -1,6 +1,8 @@
 //! The form of doc comments: the first sentence of each is a statement that names its subject.
 //!
 //! rustdoc shows that sentence alone in lists of items, so it must be understood without the rest.
+//! clap shows it as a help text, which ends without a full stop by clap's convention, so files that derive
+//! clap's traits need no full stops.
 
 use crate::Violation;
 use crate::tree::File;
@@ -14,16 +16,32 @@ const REFUSED: [&str; 18] = [
 /// The two markers of doc comments: of the item that follows, and of the file or module around.
 const MARKERS: [&str; 2] = ["///", "//!"];
 
+/// The derives by which clap makes help texts of doc comments.
+const CLAP_DERIVES: [&str; 4] = ["Args", "Parser", "Subcommand", "ValueEnum"];
+
 /// Reports the doc comments of a Rust file whose first sentence has another form.
 #[must_use]
 pub fn check(file: &File) -> Vec<Violation> {
     if !file.is("rs") || !file.path.starts_with("crates") {
         return Vec::new();
     }
-    let faults = blocks(&file.text)
-        .into_iter()
-        .flat_map(|(line, block)| faults(&block).into_iter().map(move |message| (line, message)));
-    faults.map(|(line, message)| Violation::new(&file.path, line, message)).collect()
+    let stops = !derives_clap(&file.text);
+    let mut found = Vec::new();
+    for (line, block) in blocks(&file.text) {
+        let faults = faults(&block, stops).into_iter();
+        found.extend(faults.map(|message| Violation::new(&file.path, line, message)));
+    }
+    found
+}
+
+/// Returns whether a file names clap and derives a trait by which doc comments become help texts.
+fn derives_clap(text: &str) -> bool {
+    let derives = |attribute: &str| {
+        let list = attribute.split(')').next().unwrap_or_default();
+        let mut names = list.split(',').map(|name| name.trim().trim_start_matches("clap::"));
+        names.any(|name| CLAP_DERIVES.contains(&name))
+    };
+    text.contains("clap::") && text.split("derive(").skip(1).any(derives)
 }
 
 /// Returns the doc comments of a file: the number of the first line, and the lines without their marker.
@@ -50,7 +68,8 @@ fn doc_line(line: &str) -> Option<(&str, &str)> {
     (!doc.starts_with('/')).then_some((marker, doc.trim()))
 }
 
-fn faults(block: &[&str]) -> Vec<String> {
+/// Returns the faults of one doc comment; `stops` says whether it must end with a full stop.
+fn faults(block: &[&str], stops: bool) -> Vec<String> {
     let Some(sentence) = first_sentence(block) else { return Vec::new() };
     let mut faults = Vec::new();
     if let Some(word) = REFUSED.iter().find(|word| first_word(&sentence.text) == **word) {
@@ -60,7 +79,7 @@ fn faults(block: &[&str]) -> Vec<String> {
     match sentence.text.trim_end_matches(CLOSING).chars().next_back() {
         Some('?') => faults.push("asks a question: say what the item is or does".to_owned()),
         Some('.' | ':') => {}
-        _ if sentence.leads_to_block => {}
+        _ if sentence.leads_to_block || !stops => {}
         _ => faults.push("the first sentence ends with no full stop".to_owned()),
     }
     faults
@@ -154,6 +173,28 @@ mod tests {
         for text in ["- one\n/// - two", "1. one", "```\n/// code\n/// ```", "\n/// | a | b |"] {
             assert_eq!(count(&format!("/// Two keys\n/// {text}\nfn f() {{}}\n")), 0, "{text}");
         }
+    }
+
+    #[test]
+    fn files_that_derive_the_traits_of_clap_need_no_full_stops() {
+        for name in CLAP_DERIVES {
+            let derived = format!("#[derive(Debug, clap::{name})]\n/// A key\nstruct A;\n");
+            assert_eq!(count(&derived), 0, "{name}");
+            let used =
+                format!("use clap::{name};\n/// A key\n#[derive({name}, Debug)]\nstruct A;\n");
+            assert_eq!(count(&used), 0, "{name}");
+            let foreign = format!("#[derive({name})]\n/// A key\nstruct A;\n");
+            assert_eq!(count(&foreign), 1, "{name}");
+        }
+        assert_eq!(count("use clap::Args;\n/// A key\n#[derive(Debug)]\nstruct A;\n"), 1);
+    }
+
+    #[test]
+    fn files_that_derive_the_traits_of_clap_follow_all_other_rules() {
+        let [name, ..] = CLAP_DERIVES;
+        let clap = format!("use clap::{name};\n#[derive({name})]\n");
+        assert_eq!(count(&format!("{clap}/// Is it a key?\nstruct A;\n")), 2);
+        assert_eq!(count(&format!("{clap}/// How many keys\nstruct A;\n")), 1);
     }
 
     #[test]

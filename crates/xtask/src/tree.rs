@@ -3,8 +3,11 @@
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
-/// Folders without project files: build output, downloads, a fuzzer's findings.
-const SKIPPED: [&str; 6] = ["target", ".git", "corpus", "artifacts", "node_modules", ".venv"];
+/// The names of folders without project files, wherever they are: build output and downloads.
+const SKIPPED_NAMES: [&str; 4] = ["target", ".git", "node_modules", ".venv"];
+
+/// The paths of folders without project files: the findings of the fuzzer.
+const SKIPPED_PATHS: [&str; 2] = ["fuzz/corpus", "fuzz/artifacts"];
 
 /// One text file.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -51,7 +54,7 @@ fn walk(root: &Path, folder: &Path, found: &mut Vec<File>) -> io::Result<()> {
     for entry in fs::read_dir(folder)? {
         let entry = entry?;
         let path = entry.path();
-        if SKIPPED.iter().any(|name| entry.file_name() == *name) {
+        if is_skipped(path.strip_prefix(root).unwrap_or(&path)) {
             continue;
         }
         if entry.file_type()?.is_dir() {
@@ -61,6 +64,12 @@ fn walk(root: &Path, folder: &Path, found: &mut Vec<File>) -> io::Result<()> {
         }
     }
     Ok(())
+}
+
+/// Returns whether the walk passes by a folder or file, which is named by its path from the root.
+fn is_skipped(path: &Path) -> bool {
+    SKIPPED_NAMES.iter().any(|name| path.ends_with(name))
+        || SKIPPED_PATHS.iter().any(|skipped| path == Path::new(skipped))
 }
 
 fn read(root: &Path, path: &Path) -> io::Result<Option<File>> {
@@ -80,6 +89,19 @@ mod tests {
         assert!(has("crates/xtask/src/tree.rs"));
         assert!(has("Cargo.toml"));
         assert!(files.iter().all(|file| !file.path.starts_with("target")));
+    }
+
+    #[test]
+    fn sources_named_corpus_are_walked_and_the_findings_of_the_fuzzer_are_not() {
+        let files = files(&root()).unwrap();
+        let has = |folder: &str| files.iter().any(|file| file.path.starts_with(folder));
+        assert!(has("crates/apps/corpus/src") && has("crates/apps/tfidf/src/corpus"));
+        for path in ["fuzz/corpus", "fuzz/artifacts", "target", "fuzz/target", "python/.venv"] {
+            assert!(is_skipped(Path::new(path)), "{path}");
+        }
+        for path in ["crates/a/corpus", "crates/a/artifacts", "crates/a/src/target.rs"] {
+            assert!(!is_skipped(Path::new(path)), "{path}");
+        }
     }
 
     #[test]
