@@ -186,7 +186,7 @@ impl KeyArgs {
         Ok(())
     }
 
-    /// Does the same for a column of CSV.
+    /// Checks the inputs as [`check`](Self::check) does, for a column of CSV.
     ///
     /// # Errors
     /// As for `check`; a file without such a column.
@@ -240,7 +240,7 @@ impl KeyArgs {
         self.feed_batches(None, what, (console, interrupt), &mut |batch| act(&batch.keys()))
     }
 
-    /// Does the same with the places of keys, and for a column of CSV if that is given.
+    /// Feeds keys as [`feed`](Self::feed) does, with their places, and from a column of CSV if that is given.
     pub fn feed_batches(
         &self,
         csv: Option<&CsvFormat>,

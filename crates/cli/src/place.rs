@@ -148,7 +148,7 @@ pub fn open(volume: &VolumeArgs, args: &TableArgs, access: Access) -> Result<Ope
     open_within(volume, args, access, &OpenOptions::default())
 }
 
-/// Does the same with the RAM that the table may use from now on.
+/// Opens a table as [`open`] does, with the RAM that it may use from now on.
 ///
 /// # Errors
 /// As `open`, and a table that does not grow.

@@ -33,9 +33,9 @@ parameters! {
     /// and needs less additional flash and RAM.
     parts: u32 = 1, in Range::Within(1, PARTS_MAX as u64);
 
-    /// How many times larger a level on flash is than the one above: 2 in the deck, 8 to 16 on today's
-    /// drives. `None` for a single level, however large: one page read per lookup, and each key is written
-    /// once for every later merge.
+    /// The factor by which a level on flash is larger than the one above: 2 in the deck, 8 to 16 on
+    /// today's drives. `None` for a single level, however large: one page read per lookup, and each
+    /// key is written once for every later merge.
     fan_out: Option<u32> = Some(2), in Range::Within(FAN_OUT_MIN as u64, u32::MAX as u64);
 
     /// Whether it is for counting. A key then takes one place in a buffer however often it is added; a filter without

@@ -39,7 +39,7 @@ pub struct Args {
     /// Delete each key as often as it was added, instead of once
     #[arg(long, conflicts_with = "unchecked")]
     all: bool,
-    /// Do not test whether keys are present: faster, for keys that are all known to have been added
+    /// Skip the test whether keys are present: faster, for keys that are all known to have been added
     #[arg(long)]
     unchecked: bool,
     /// Merge all levels into one, which frees the space of deleted keys

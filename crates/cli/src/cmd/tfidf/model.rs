@@ -31,10 +31,10 @@ pub struct WeightingArgs {
     /// Use 1 + the logarithm of a count
     #[arg(long)]
     sublinear_tf: bool,
-    /// Do not weigh terms by the rarity of their documents
+    /// Weigh terms regardless of the rarity of their documents
     #[arg(long)]
     no_idf: bool,
-    /// Do not count one more document that has every term
+    /// Count only real documents, without one more that has every term
     #[arg(long)]
     no_smooth_idf: bool,
     /// Use 1 for every count
