@@ -113,7 +113,7 @@ impl<D: Device, O: Observer + 'static> Watched<D, O> {
         &self.observer
     }
 
-    /// Does a blocking read or write. Rejected calls are not started, and do not end.
+    /// Performs a blocking read or write. Rejected calls are not started, and do not end.
     fn run(
         &self,
         kind: OpKind,

@@ -70,8 +70,8 @@ pub trait Table: Send + Sync {
         Ok(self.get_or_insert_many(&[(key, value)])?.into_iter().next().flatten())
     }
 
-    /// Does [`get_or_insert`](Self::get_or_insert) for each pair, in order; the reads overlap. Of several pairs with
-    /// one key, the first inserts and the others get its value.
+    /// Performs [`get_or_insert`](Self::get_or_insert) for each pair, in order; the reads overlap. Of several pairs
+    /// with one key, the first inserts and the others get its value.
     ///
     /// # Errors
     /// As `get_or_insert`; pairs before the failing one may or may not be inserted.
@@ -216,8 +216,8 @@ pub trait Filter: Send + Sync {
         Ok(self.insert_if_absent_many(&[key])?.into_iter().any(|is_new| is_new))
     }
 
-    /// Does [`insert_if_absent`](Self::insert_if_absent) for each key, in order; the reads overlap. Of equal keys the
-    /// first is added.
+    /// Performs [`insert_if_absent`](Self::insert_if_absent) for each key, in order; the reads overlap. Of equal keys
+    /// the first is added.
     ///
     /// # Errors
     /// As `insert_if_absent`; keys before the failing one may or may not be inserted.

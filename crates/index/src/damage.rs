@@ -14,7 +14,7 @@ pub struct Damage {
     pub page: PageId,
     /// The maximum number of entries that it may have held.
     pub entries_max: u64,
-    /// Why it cannot be read or verified.
+    /// The reason that it cannot be read or verified.
     #[source]
     pub error: Error,
 }

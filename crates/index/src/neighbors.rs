@@ -29,7 +29,7 @@ pub trait Neighbors: Send + Sync {
     /// volume.
     fn insert(&self, id: u64, keys: &[u64]) -> Result<()>;
 
-    /// Does [`insert`](Self::insert) for each id with its row of keys, in order.
+    /// Performs [`insert`](Self::insert) for each id with its row of keys, in order.
     ///
     /// # Errors
     /// As `insert`; documents before the failing one are inserted, later ones are not.
@@ -72,8 +72,8 @@ pub trait Neighbors: Send + Sync {
         self.remove_many(&[id], keys)
     }
 
-    /// Does [`remove`](Self::remove) for each id with its row of keys, in order. They share reservations in the log and
-    /// the acknowledgement; only merges of full buffers read anything.
+    /// Performs [`remove`](Self::remove) for each id with its row of keys, in order. They share reservations in the log
+    /// and the acknowledgement; only merges of full buffers read anything.
     ///
     /// # Errors
     /// As `remove`; documents before the failing one are removed, later ones are not.

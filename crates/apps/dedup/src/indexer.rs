@@ -94,7 +94,7 @@ impl<'a, 'f> Indexer<'a, 'f> {
         self.chunks.extend(piece.chunks);
     }
 
-    /// Does the batch: one `get_or_insert_many`, then the sums.
+    /// Processes the batch: one `get_or_insert_many`, then the sums.
     pub(crate) fn do_batch(&mut self) -> Result<()> {
         let chunks = std::mem::take(&mut self.chunks);
         let ends = std::mem::take(&mut self.ends);

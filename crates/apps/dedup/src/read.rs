@@ -126,7 +126,7 @@ impl<'a> Reader<'a> {
         Self { buffer: ChunkBuffer::new(&options.chunking), hash: options.hash, stop }
     }
 
-    /// Does a job to its end, or breaks off when the run stops or the results have no receiver.
+    /// Runs a job to its end, or breaks off when the run stops or the results have no receiver.
     pub(crate) fn work(&mut self, job: Job) -> ControlFlow<()> {
         let mut outbox = Outbox::new(job.results);
         for find in job.finds {

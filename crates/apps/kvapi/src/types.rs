@@ -60,7 +60,7 @@ pub struct AssociationOption {
 pub struct StoreOption {
     /// `kvs_store_type`.
     pub kind: u32,
-    /// May be null.
+    /// A pointer that may be null.
     pub association: *const AssociationOption,
 }
 
@@ -110,7 +110,7 @@ pub struct SpaceDescription {
     pub free_bytes: u64,
     /// The number of pairs in it.
     pub pairs: u64,
-    /// May be null.
+    /// A pointer that may be null.
     pub name: *mut SpaceName,
 }
 

@@ -84,7 +84,7 @@ pub(crate) fn nearness(sketcher: &Sketcher, left: &Signature, right: &Signature)
     }
 }
 
-/// Does the same with the bytes of a stored signature; returns 0 if they are of another length.
+/// Computes the [`nearness`] to a stored signature from its bytes; returns 0 if they are of another length.
 pub(crate) fn nearness_to_bytes(sketcher: &Sketcher, left: &Signature, right: &[u8]) -> u32 {
     if let Signature::MinHash(values) = left {
         // Without a copy, since there are many candidates.

@@ -25,8 +25,8 @@ pub enum Unit {
     Characters,
 }
 
-/// How text becomes shingles: all runs of `length` words or characters. A text with fewer has one shingle, of all its
-/// units; a text with none has no shingle, and is not near any other.
+/// The division of text into shingles: all runs of `length` words or characters. A text with fewer has one shingle, of
+/// all its units; a text with none has no shingle, and is not near any other.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Shingling {
@@ -64,7 +64,7 @@ pub const PROBES_MAX: u32 = 64;
 /// The definition of near-duplicates. An index has one definition, which cannot change.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct NearOptions {
-    /// How text becomes shingles. A vector has none.
+    /// The division of text into shingles. A vector has none.
     pub shingling: Shingling,
     /// The hashes of documents, and the threshold.
     pub hashing: Hashing,
@@ -95,7 +95,8 @@ pub struct MinHashing {
     /// Permutations of a MinHash: 4 bytes of flash each for a document, and the more, the better the estimate; 128 by
     /// default.
     pub permutations: u32,
-    /// How signatures become bucket keys. `None`, the default, uses the bands that datasketch uses for the threshold.
+    /// The division of signatures into bucket keys. `None`, the default, uses the bands that datasketch uses for the
+    /// threshold.
     pub bands: Option<Bands>,
     /// The origin of the hashes; the project's own by default.
     pub scheme: Scheme,

@@ -25,7 +25,7 @@ pub struct IndexSummary {
     pub exact: u64,
     /// The number of documents near another one.
     pub near: u64,
-    /// How text becomes shingles.
+    /// The division of text into shingles.
     pub shingling: Shingling,
     /// The measure of how near two documents are.
     pub measure: Measure,

@@ -10,7 +10,7 @@ use crate::{Error, Result};
 /// The most tokens in an n-gram.
 pub const NGRAM_MAX: usize = 32;
 
-/// How text becomes terms. An index has one analysis, which cannot change.
+/// The division of text into terms. An index has one analysis, which cannot change.
 ///
 /// A token is two or more characters of words in a row, as with scikit-learn's pattern `(?u)\b\w\w+\b`. See
 /// [`tokenise`](crate::tokenise) for the meaning of that for each character.

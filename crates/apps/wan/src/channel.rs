@@ -175,7 +175,7 @@ struct Receiving<'c, 'o, W, O> {
 }
 
 impl<W: Write, O: Write> Receiving<'_, '_, W, O> {
-    /// Does everything possible without another frame; returns whether that is all.
+    /// Takes all steps that are possible without another frame; returns whether the stream has ended.
     fn advance(&mut self) -> Result<bool> {
         while let Some(step) = self.taking.step()? {
             match step {

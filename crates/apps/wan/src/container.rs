@@ -1,8 +1,8 @@
 //! Containers: some neighbouring new chunks of a stream, stored together as one record of the cache.
 //!
 //! A stream refers to containers, by a digest of their tables of chunks, and zstd gets them as prefix. So a chunk that
-//! a frame refers to costs no fingerprint, and one read brings the chunks that are likely to come next. docs/reference/format.md
-//! shows its bytes.
+//! a frame refers to costs no fingerprint, and one read brings the chunks that are likely to come next.
+//! docs/reference/format.md shows its bytes.
 
 use nandex_chunk::{Fingerprint, Hash};
 

@@ -295,7 +295,7 @@ impl<'n> Assembly<'n> {
         Self { sequence, bytes_max, bytes, new, digester: Digester::new() }
     }
 
-    /// Does all steps, until a container is missing.
+    /// Takes all steps, until a container is missing.
     fn put<C: Deref<Target = Cache>>(
         mut self,
         steps: &[Step<u64>],

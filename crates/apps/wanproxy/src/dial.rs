@@ -12,7 +12,7 @@ use tokio::time::{Instant, timeout, timeout_at};
 use crate::resolver::Resolver;
 use crate::target::{Host, Target};
 
-/// How long a program that was told why it is not served may continue, and how much it may send.
+/// The time for which a program that was told why it is not served may continue, and the bytes that it may send.
 const LEAVE_TIMEOUT: Duration = Duration::from_millis(500);
 const LEFT_BYTES_MAX: u64 = 64 << 10;
 

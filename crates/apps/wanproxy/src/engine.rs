@@ -19,7 +19,7 @@ impl Engine {
         Self { places: Arc::new(Semaphore::new(threads)) }
     }
 
-    /// Does some work and returns its result. The caller keeps the order.
+    /// Runs some work and returns its result. The caller keeps the order.
     pub(crate) async fn run<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> T + Send + 'static,

@@ -54,7 +54,7 @@ pub(crate) async fn serve(server: Arc<Server>, link: TcpStream, pending: Pending
 }
 
 impl Server {
-    /// Does the handshake and reads the target of the peer. All of that has one timeout.
+    /// Performs the handshake and reads the target of the peer. All of that has one timeout.
     async fn hear(&self, link: TcpStream) -> Result<Asking> {
         let after = self.shared.limits.handshake_timeout;
         let until = Instant::now() + after;

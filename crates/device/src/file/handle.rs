@@ -90,7 +90,7 @@ impl Handle {
         op.check(self.page_count())
     }
 
-    /// Does a checked operation and waits for it: usually one system call.
+    /// Performs a checked operation and waits for it: usually one system call.
     pub(super) fn transfer(&self, op: &mut Op) -> Result<()> {
         let mut progress = Progress::default();
         let total = op.buf.len();

@@ -60,7 +60,7 @@ fn assert_within(table: &AnyTable, (keys, off): (u64, u64), story: &str) {
     assert!(found.abs_diff(keys) <= off, "{story}: {found} of {keys} keys");
 }
 
-/// Does the same with a tolerance of one in a hundred.
+/// Fails unless a table reports this number of keys, with a tolerance of one in a hundred.
 fn assert_keys(table: &AnyTable, keys: u64, story: &str) {
     assert_within(table, (keys, keys / 100), story);
 }

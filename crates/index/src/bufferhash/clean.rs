@@ -84,7 +84,7 @@ impl Cleaning {
 }
 
 impl Inner {
-    /// Does the same as [`Layout::reserve`](crate::write::Layout::reserve), for a table that is cleaned.
+    /// Reserves space as [`Layout::reserve`](crate::write::Layout::reserve) does, for a table that is cleaned.
     pub(super) fn reserve_cleaned(
         &self,
         index: usize,

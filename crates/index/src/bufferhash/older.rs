@@ -175,7 +175,7 @@ impl Inner {
         Ok(())
     }
 
-    /// Does the same as [`release_older`](Self::release_older), for all super tables that are whole.
+    /// Calls [`release_older`](Self::release_older) for all super tables that are whole.
     pub(super) fn release_all_older(&self) -> Result<()> {
         let mut whole = (0..self.partitions.len()).filter(|index| self.is_whole_at(*index));
         whole.try_for_each(|index| self.release_older(index))

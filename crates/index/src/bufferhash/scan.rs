@@ -62,7 +62,8 @@ impl Inner {
         })
     }
 
-    /// Does the same as [`visit_pages`](Self::visit_pages), for the keys that are in some pages of a buffer of `of`.
+    /// Passes on versions as [`visit_pages`](Self::visit_pages) does, for the keys that are in some pages of a buffer
+    /// of `of`.
     pub(super) fn visit_keys_of(
         &self,
         index: usize,

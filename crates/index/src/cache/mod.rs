@@ -284,7 +284,7 @@ impl EntryCache {
         }
     }
 
-    /// Does the same, after its chunk has returned RAM.
+    /// Passes on a set, after its chunk has returned RAM, unless the chunk then has no sets.
     fn with_set<R>(&self, chunk: &Chunk, at: usize, act: impl FnOnce(Set<'_>) -> R) -> Option<R> {
         match &chunk.lines {
             Lines::Own(_) => self.try_set(chunk, at, act),

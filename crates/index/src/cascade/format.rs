@@ -1,7 +1,8 @@
 //! The on-flash format of a cascade filter; no I/O, and no panic on any input.
 //!
 //! It has two kinds of log records, distinguished by their length, and the head of the state in the checkpoint.
-//! docs/reference/format.md draws all of them. Boundaries and buffers belong to the write path, and pages of runs to the store.
+//! docs/reference/format.md draws all of them. Boundaries and buffers belong to the write path, and pages of runs to
+//! the store.
 
 use nandex_store::bytes::{Reader, get_u64};
 use nandex_store::fingerprint::{Split, Universe};

@@ -73,7 +73,7 @@ impl Runs {
         }
     }
 
-    /// Does one pass: reads, adds up, writes.
+    /// Performs one pass: reads, adds up, writes.
     fn pass(
         &self,
         number: u64,

@@ -1,7 +1,7 @@
 //! The on-flash format of a counting table; no I/O, and no panic on any input.
 //!
-//! It has log records of two lengths, and the segments in the checkpoint. docs/reference/format.md draws all of them. Boundaries
-//! and buffers belong to the write path.
+//! It has log records of two lengths, and the segments in the checkpoint. docs/reference/format.md draws all of them.
+//! Boundaries and buffers belong to the write path.
 
 use nandex_store::bytes::{Reader, get_u64};
 use nandex_store::{Log, StructureId};

@@ -72,7 +72,7 @@ impl Stated {
         self.on(&config.into())?.of().cloned()
     }
 
-    /// Does the same as [`on`](Self::on) if calls of a builder set these parameters, at any depth.
+    /// Returns the same configuration as [`on`](Self::on) if calls of a builder set these parameters, at any depth.
     ///
     /// # Errors
     /// As [`on`](Self::on); a stated value that differs from the call's.

@@ -75,7 +75,7 @@ impl<T: Table + 'static> LargeTable<T> {
         self.inner.acknowledge()
     }
 
-    /// Does [`change`](Self::change) for each, in order; the lookups overlap, and all share the acknowledgement.
+    /// Performs [`change`](Self::change) for each, in order; the lookups overlap, and all share the acknowledgement.
     /// Returns the result of each: one that fails does not stop the others.
     ///
     /// # Errors

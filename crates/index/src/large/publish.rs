@@ -171,7 +171,7 @@ impl<T: Table> Inner<T> {
         }
     }
 
-    /// Does the same without the cache.
+    /// Returns the place of a fingerprint's record, without asking the cache.
     pub(super) fn locate_in_table(&self, fingerprint: &Fingerprint) -> Result<Option<ValueRef>> {
         let waiting = lock(&self.updates).find(fingerprint);
         if waiting.is_known() {
@@ -199,7 +199,7 @@ impl<T: Table> Inner<T> {
         if is_stuck { self.publish_all() } else { Ok(()) }
     }
 
-    /// Does what the durability mode requires before an acknowledgement. The caller holds no stripe.
+    /// Publishes and syncs as the durability mode requires before an acknowledgement. The caller holds no stripe.
     pub(super) fn acknowledge(&self) -> Result<()> {
         self.cleaning.pace.wait();
         match self.volume.durability() {
@@ -235,7 +235,7 @@ impl<T: Table> Inner<T> {
         Ok(())
     }
 
-    /// Does the timer's work if there is no timer, according to the device's clock.
+    /// Performs the timer's work if there is no timer, according to the device's clock.
     fn sync_if_due(&self, period: Duration) -> Result<()> {
         let now_ns = self.volume.device().now();
         let past_ns = now_ns.saturating_sub(self.period_start_ns.load(Relaxed));

@@ -85,7 +85,7 @@ impl<T: Table> Inner<T> {
         Ok(())
     }
 
-    /// Does the background's part of it.
+    /// Warms up the cache in the background, if that is requested.
     pub(super) fn warm_up_if_asked(&self) {
         let Some(warm_up) = self.warm_up.get() else { return };
         if warm_up.is_asked.swap(false, SeqCst)

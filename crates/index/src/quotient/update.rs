@@ -60,7 +60,7 @@ impl QuotientFilter {
         true
     }
 
-    /// Does the same, wherever the run is.
+    /// Stores an absent fingerprint as [`add_new`](Self::add_new) does, wherever the run is.
     #[inline(never)]
     fn add_far(&mut self, width: impl Width, fingerprint: u64, body: u64) -> bool {
         let found = self.find(width, fingerprint);

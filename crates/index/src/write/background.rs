@@ -48,7 +48,7 @@ impl<L: Layout> BackgroundWork for Core<L> {
 }
 
 impl<L: Layout> Core<L> {
-    /// Does one job that is due in the background; returns whether there was one.
+    /// Runs one job that is due in the background; returns whether there was one.
     fn do_one_due(&self) -> bool {
         let Some(job) = self.work.next_in_background() else { return false };
         let _running = Running::new(self, &job);
@@ -74,7 +74,7 @@ impl<L: Layout> Core<L> {
         Ok(has_helped)
     }
 
-    /// Does all queued jobs if there are no background threads; returns whether there were any. The caller holds no
+    /// Runs all queued jobs if there are no background threads; returns whether there were any. The caller holds no
     /// lock.
     pub(crate) fn catch_up_now(&self) -> Result<bool> {
         if self.options.flush_threads > 0 || self.volume.is_read_only() {

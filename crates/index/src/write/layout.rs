@@ -128,7 +128,7 @@ pub(crate) trait Layout: Debug + Send + Sync + Sized + 'static {
     /// The device has no free queue.
     fn new_scratch(core: &Core<Self>) -> Result<Self::Scratch>;
 
-    /// Does the structure's own background work.
+    /// Performs the structure's own background work.
     ///
     /// # Errors
     /// A failed read or write, damage.

@@ -168,7 +168,7 @@ impl<S> Drop for LentScratch<'_, S> {
 pub(crate) enum Job<J> {
     /// Write the oldest frozen buffer of a partition.
     Flush(usize),
-    /// Do the layout's own work.
+    /// Perform the layout's own work.
     Own(J),
 }
 

@@ -64,8 +64,8 @@ pub(crate) fn check_log_covers(
     Err(Error::ShortLog { field: "log_bytes", reason })
 }
 
-/// Does the same if updates add up. Without durability the log need not cover the buffers: if the structure is later
-/// opened with durability, it saves them before they are full.
+/// Checks the log as [`check_log_covers`] does, for a structure whose updates add up. Without durability the log need
+/// not cover the buffers: if the structure is later opened with durability, it saves them before they are full.
 pub(crate) fn check_log_of_sums(
     volume: &Volume,
     bytes: u64,

@@ -395,7 +395,7 @@ impl<L: Checkpoints> Core<L> {
         }
     }
 
-    /// Does the same if something is not saved. Returns the memory of flushes to the pool in any case.
+    /// Flushes every buffered update if something is not saved. Returns the memory of flushes to the pool in any case.
     pub(crate) fn flush_unsaved(&self) -> Result<()> {
         if !self.is_saved() {
             return self.flush_all();

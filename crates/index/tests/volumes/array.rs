@@ -75,7 +75,7 @@ fn compare(table: &dyn Table, oracle: &dyn Table) {
     }
 }
 
-/// Does four rounds of changes with a reopening between them, the members in another order each time.
+/// Performs four rounds of changes with a reopening between them, the members in another order each time.
 fn live(members_of: Members<'_>) {
     let oracle = MapTable::new(8, 8);
     let array = LabelledArray::create(members_of(Create::New), &STRIPED).unwrap();

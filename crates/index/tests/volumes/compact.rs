@@ -52,7 +52,7 @@ fn map(db: &Database) -> TableOrMap {
     TableOrMap::Map(LargeTable::create(db.volume(), "t", index, values).unwrap())
 }
 
-/// Does rounds of updates, after which only every eighth key is left.
+/// Performs rounds of updates, after which only every eighth key is left.
 fn lived_in(structure: &TableOrMap, keys: u64) -> Contents {
     for round in 0..4u64 {
         let pairs: Vec<_> =

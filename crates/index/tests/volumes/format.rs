@@ -1,5 +1,5 @@
-//! The format stays as described in docs/reference/format.md: volumes that earlier versions wrote open with all their contents,
-//! pinned bytes stay the same, and a reader built from the page alone reads them.
+//! The format stays as described in docs/reference/format.md: volumes that earlier versions wrote open with all their
+//! contents, pinned bytes stay the same, and a reader built from the page alone reads them.
 
 mod golden;
 mod large;

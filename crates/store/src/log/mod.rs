@@ -10,7 +10,8 @@
 //! ```
 //!
 //! Entries of every structure of a volume go into one open block in memory. A block is closed when it is full or when a
-//! caller needs its entries to be durable; then it is sealed and written, in order. docs/reference/format.md draws the bytes.
+//! caller needs its entries to be durable; then it is sealed and written, in order. docs/reference/format.md draws the
+//! bytes.
 //!
 //! Invariants:
 //! 1. A block never wraps, and its start is known when its predecessor is closed: if less than a largest
@@ -18,7 +19,6 @@
 //! 2. A block carries its place in the stream, the volume's id, the session's epoch and its
 //!    predecessor's checksum, so no block of another lap, session or volume is taken for it.
 //! 3. `synced` moves only after a device sync that began when everything before it was written.
-//! 4. A block says how much was durable when it was sealed. That distinguishes a hole before a later block from a
 //! 4. A block says how much was durable when it was sealed. That distinguishes a hole before a later block from a torn
 //!    tail: only what was never durable may be missing.
 //!

@@ -39,7 +39,7 @@ impl Shared {
         }
     }
 
-    /// Does the timer's work if there is no timer: syncs when the period is over, by the device's clock.
+    /// Performs the timer's work if there is no timer: syncs when the period is over, by the device's clock.
     pub fn sync_if_due(&self, period: Duration) -> Result<()> {
         let now_ns = self.device.now();
         let past_ns = now_ns.saturating_sub(self.period_start_ns.load(Ordering::Relaxed));

@@ -94,7 +94,7 @@ pub trait PageReads: Sized {
     type Probe;
     /// The result of a lookup.
     type Answer;
-    /// Why a lookup fails.
+    /// The reason that a lookup fails.
     type Error: From<nandex_device::Error>;
 
     /// Whether a large batch reads in the order of pages, so that lookups share reads. This pays where pages have many

@@ -75,8 +75,8 @@ pub struct SegmentTag {
     pub owner: u32,
     /// Its number of entries; 0 in a dead or an unfinished segment. At most 2^28 - 1.
     pub entries: u32,
-    /// How many more keys its owner has because of this segment, if the owner counts keys. Stored in rings that reuse
-    /// any dead segment, as is the next field; in others every entry counts as a key after an opening.
+    /// The change that this segment makes to its owner's number of keys, if the owner counts keys. Stored in rings that
+    /// reuse any dead segment, as is the next field; in others every entry counts as a key after an opening.
     pub keys: i32,
     /// Whether it was written by cleaning, so that its owner has no older version of a key.
     pub is_clean: bool,

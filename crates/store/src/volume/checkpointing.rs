@@ -166,7 +166,7 @@ impl Inner {
         Ok(tail)
     }
 
-    /// Does the pending work of the background thread. If that is not enough, takes checkpoints until the log has
+    /// Performs the pending work of the background thread. If that is not enough, takes checkpoints until the log has
     /// space.
     fn checkpoint_until_fits(&self, bytes: u64) -> Result<Reservation<'_>> {
         let mut requested = self.maintenance.take_request();
@@ -174,7 +174,7 @@ impl Inner {
             .reserve_with(bytes, &mut |must| self.maintain(std::mem::take(&mut requested) || must))
     }
 
-    /// Does one round of maintenance. A failure poisons the volume.
+    /// Performs one round of maintenance. A failure poisons the volume.
     fn maintain(&self, requested: bool) -> Result<()> {
         self.poison.guard(self.checkpoint_if_due(requested))
     }

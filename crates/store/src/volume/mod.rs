@@ -92,7 +92,7 @@ struct Work {
 
 /// The part of a structure that takes part in checkpoints.
 pub trait Checkpointed: Send + Sync {
-    /// Does the work that must precede the capture, such as evicting ahead of the head.
+    /// Performs the work that must precede the capture, such as evicting ahead of the head.
     ///
     /// # Errors
     /// Any failure; the checkpoint is then not taken.
@@ -112,8 +112,8 @@ pub trait Checkpointed: Send + Sync {
     /// A failed write.
     fn flush_before(&self, before: Lsn) -> Result<()>;
 
-    /// Does the work that a structure without threads has deferred. Called after checkpoints, with no lock held; it may
-    /// take a checkpoint itself.
+    /// Performs the work that a structure without threads has deferred. Called after checkpoints, with no lock held; it
+    /// may take a checkpoint itself.
     ///
     /// # Errors
     /// A failed read or write.

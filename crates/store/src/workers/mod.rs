@@ -50,7 +50,7 @@ enum Takes {
 
 /// A structure whose work runs in the background.
 pub trait BackgroundWork: Send + Sync {
-    /// Does one job, if there is one. Returns whether there is another one.
+    /// Runs one job, if there is one. Returns whether there is another one.
     fn work(&self) -> bool;
 
     /// Returns whether it keeps memory from one job to the next.

@@ -275,7 +275,7 @@ fn read<T: DataType>(
     Ok(levels.iter().map(|level| if is_there(level) { values.next() } else { None }).collect())
 }
 
-/// Does the same for a column of lists. A list with a null in it, and a null list, are not cells.
+/// Returns the next cells of a column of lists. A list with a null in it, and a null list, are not cells.
 fn read_lists<T: DataType>(
     reader: &mut ColumnReaderImpl<T>,
     leaf: &Leaf,

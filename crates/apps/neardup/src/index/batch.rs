@@ -16,7 +16,7 @@ use crate::{Document, Error, Result};
 pub(super) const BATCH_DOCUMENTS: usize = 4096;
 const BATCH_BYTES: usize = 8 << 20;
 
-/// What the tables know of an incoming document.
+/// The hashes of an incoming document, and the records in the tables with its id or its text.
 pub(super) struct Known {
     pub(super) id: Hash,
     pub(super) text: Hash,

@@ -56,7 +56,7 @@ impl Index {
         })
     }
 
-    /// Does the same by numbers.
+    /// Calls `take` with the same pairs as [`pairs`](Self::pairs), by their numbers.
     pub(crate) fn for_each_edge(&self, mut take: impl FnMut(Edge) -> Result<()>) -> Result<()> {
         self.for_each_step(|records, earlier| {
             let edges = records.iter().flat_map(|(number, record)| edges(*number, record));

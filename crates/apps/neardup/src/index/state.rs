@@ -17,7 +17,7 @@ const FORMAT: &str = "nandex-neardup";
 pub(super) struct State {
     format: String,
     version: u32,
-    /// How text becomes shingles.
+    /// The division of text into shingles.
     pub(super) shingling: Shingling,
     /// The threshold of near-duplicates, in the family's measure.
     pub(super) threshold: f64,

@@ -98,7 +98,7 @@ impl Directory {
         }
     }
 
-    /// Does the same, each document into the generation of its number.
+    /// Puts each document into its buckets in the generation of its number.
     fn insert_by_numbers(
         &self,
         Listed { mut numbers, mut keys, mut names }: Listed<'_>,

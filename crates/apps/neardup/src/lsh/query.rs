@@ -329,7 +329,7 @@ impl Core {
         self.decode(self.fetch(numbers)?)
     }
 
-    /// Does the same, but leaves the bytes read to be decoded.
+    /// Reads blocks as [`load`](Self::load) does, without decoding the bytes.
     fn fetch(&self, mut numbers: Vec<u64>) -> Result<Fetched> {
         if numbers.is_empty() {
             return Ok(Fetched::default());

@@ -20,7 +20,7 @@ const FORMAT: &str = "nandex-tfidf";
 pub(super) struct State {
     format: String,
     version: u32,
-    /// How text becomes terms.
+    /// The division of text into terms.
     pub(super) analysis: Analysis,
     /// The number of its documents.
     pub(super) documents: u64,

@@ -67,7 +67,7 @@ enum Step {
 }
 
 impl Step {
-    /// Does the step, or the rest of it.
+    /// Runs the step, or the rest of it.
     fn run(&self, corpus: &mut Corpus, has: &[u32]) -> Result<()> {
         let documents = |numbers: &[u32]| -> Vec<_> {
             numbers.iter().map(|number| Ok(document(*number))).collect()

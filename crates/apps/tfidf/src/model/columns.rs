@@ -87,7 +87,7 @@ impl ColumnsBuilder {
         }
     }
 
-    /// Must be called after the last insert.
+    /// Completes the columns, after the last insert.
     pub(super) fn finish(self) -> Result<Columns> {
         match self {
             Self::Map(map) => Ok(Columns::Map(map)),

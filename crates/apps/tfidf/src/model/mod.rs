@@ -104,8 +104,8 @@ impl Deref for Held<'_> {
 }
 
 impl Model<'static> {
-    /// Does the same as [`fit`](Model::fit), and the model shares the index: for an owner of both. The index can change
-    /// again once the model is dropped.
+    /// Chooses and sorts the columns as [`fit`](Model::fit) does, and the model shares the index: for an owner of both.
+    /// The index can change again once the model is dropped.
     ///
     /// # Errors
     /// As `fit`.

@@ -57,7 +57,7 @@ impl LiveReceiver {
         self.taking.needs_cache()
     }
 
-    /// Does the next step; returns `None` if another message must come before.
+    /// Takes the next step; returns `None` if another message must come before.
     ///
     /// Costs as much as [`decode`](crate::decode()) if it [needs the cache](Self::needs_cache).
     ///

@@ -18,7 +18,8 @@ pub(super) const ECHO: &[u8; 8] = b"nwm echo";
 /// The beginning of a connection for a stream.
 const STREAM: &[u8; 8] = b"nwm strm";
 
-/// How long an end of a stream may be silent: at 100 kbit/s this is the time of 7 MiB that a socket has buffered.
+/// The time for which an end of a stream may be silent: at 100 kbit/s this is the time of 7 MiB that a socket has
+/// buffered.
 pub(super) const STREAM_TIMEOUT: Duration = Duration::from_secs(600);
 
 /// A target that answers measurements until it is dropped. It stores nothing: a connection takes a thread and 64 KiB,

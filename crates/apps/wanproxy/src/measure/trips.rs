@@ -56,7 +56,7 @@ pub(super) struct Trips {
 }
 
 impl Trips {
-    /// Does them over a new connection, to a target that sends back its input.
+    /// Makes the round trips over a new connection, to a target that sends back its input.
     pub(super) fn run(self, to: SocketAddr) -> io::Result<RoundTrips> {
         let stream = TcpStream::connect(to)?;
         stream.set_nodelay(true)?;

@@ -75,7 +75,7 @@ pub(crate) enum ClientSeal {
 }
 
 impl ClientSeal {
-    /// Does the handshake of the connecting side.
+    /// Performs the handshake of the connecting side.
     pub(crate) async fn seal(&self, stream: TcpStream) -> Result<Sealed> {
         match self {
             Self::Key(key) => noise::initiate(stream, key).await,
@@ -92,7 +92,7 @@ pub(crate) enum ServerSeal {
 }
 
 impl ServerSeal {
-    /// Does the handshake of the accepting side. With a key, the peer's first message proves that it has the key.
+    /// Performs the handshake of the accepting side. With a key, the peer's first message proves that it has the key.
     pub(crate) async fn seal(&self, stream: TcpStream) -> Result<Sealed> {
         match self {
             Self::Keys(keys) => noise::respond(stream, keys).await,

@@ -149,7 +149,7 @@ impl IncarnationFilter {
         self.candidates_at(slices, &self.positions(hash), live)
     }
 
-    /// Does the same as [`IncarnationFilter::candidates`], with precomputed positions.
+    /// Returns the same columns as [`IncarnationFilter::candidates`], from precomputed positions.
     ///
     /// # Panics
     /// If `slices` or `positions` were made for another shape.
@@ -251,7 +251,7 @@ fn test_fuse<C: Cell, const W: usize>(runs: [&[[C; W]]; 4], fingerprint: u32, le
     }
 }
 
-/// Does the same for rows in quads.
+/// ANDs rows in quads into `left` until no column is left, and returns `left`.
 #[inline]
 fn test_bloom_quads<C: Cell>(
     rows: Quads<'_, C>,
@@ -267,8 +267,8 @@ fn test_bloom_quads<C: Cell>(
     left
 }
 
-/// Does the same for slots of quads. The last quad may have fewer than four rows, and cells: the others are zero, as
-/// are the fingerprint's bits, and match.
+/// Returns the columns of `left` in which the XOR of the four slots of quads is the fingerprint, bit by bit. The last
+/// quad may have fewer than four rows, and cells: the others are zero, as are the fingerprint's bits, and match.
 #[inline]
 fn test_fuse_quads<C: Cell>(slots: [&[C]; 4], mut fingerprint: u32, mut left: u64) -> u64 {
     let [(first, a), (second, b), (third, c), (fourth, d)] =

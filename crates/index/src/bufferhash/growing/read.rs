@@ -35,7 +35,7 @@ impl Owner<Generations> {
         self.known_from((first, self.parts.len() - 1), place, key)
     }
 
-    /// Does the same as [`known_in_ram`](Self::known_in_ram), starting with the given generation; `first` was the
+    /// Searches RAM as [`known_in_ram`](Self::known_in_ram) does, starting with the given generation; `first` was the
     /// oldest when the lookup began.
     #[inline]
     fn known_from(

@@ -46,7 +46,7 @@ const WIDE: usize = 4;
 /// The maximum number of bits below their new position that [`move_up_and_below`] overwrites.
 const OVERWRITTEN_MAX: usize = (WIDE + 1) * 64;
 
-/// Does the same as [`move_up`], and overwrites up to [`OVERWRITTEN_MAX`] bits below the new position: it moves whole
+/// Moves bits as [`move_up`] does, and overwrites up to [`OVERWRITTEN_MAX`] bits below the new position: it moves whole
 /// words, and never checks how many bits are left.
 #[inline(always)]
 fn move_up_and_below(words: &mut [u64], from: usize, to: usize, count: usize) {
@@ -70,7 +70,7 @@ fn move_up_and_below(words: &mut [u64], from: usize, to: usize, count: usize) {
     }
 }
 
-/// Does the same as [`move_up`], exactly.
+/// Moves bits as [`move_up`] does, and overwrites no bits below the new position.
 fn move_up_exactly(words: &mut [u64], from: usize, to: usize, count: usize) {
     let (mut from, mut to, mut left) = (from, to, count);
     while left > 0 {

@@ -178,7 +178,8 @@ impl RecordCache {
         }
     }
 
-    /// Does the same for several, in no particular order, with their numbers. Prefetches ahead.
+    /// Passes the knowledge of several fingerprints to `see`, in no particular order, with their numbers. Prefetches
+    /// ahead.
     pub fn ask_many<'p>(
         &self,
         prints: impl Iterator<Item = &'p Fingerprint>,
@@ -220,7 +221,7 @@ impl RecordCache {
         Some(shard.peek(place, print)?.reference())
     }
 
-    /// Does the same for several.
+    /// Returns the places of several fingerprints' records, as [`place`](Self::place) does for one.
     pub fn places(&self, prints: &[Fingerprint]) -> Vec<Option<Option<ValueRef>>> {
         let mut places = vec![None; prints.len()];
         self.for_each(prints.iter(), |shard, number, (place, print)| {
@@ -280,7 +281,7 @@ impl RecordCache {
         }
     }
 
-    /// Does what changes a fingerprint for all threads, and notes it here at the same time.
+    /// Calls `act`, which changes a fingerprint for all threads, and notes the change here at the same time.
     pub fn update(&self, print: &Fingerprint, now: Now<'_>, act: impl FnOnce()) {
         let place = Place::of(print);
         let mut shard = self.shard(place);

@@ -152,7 +152,8 @@ impl Slots {
         None
     }
 
-    /// Does the same, replacing another one if there is no free way. Returns whether one was forgotten.
+    /// Stores a slot in one of its buckets, replacing another one if there is no free way. Returns whether one was
+    /// forgotten.
     fn put_over(&mut self, slot: Slot) -> bool {
         if self.put(slot) {
             return false;

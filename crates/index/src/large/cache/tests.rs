@@ -49,7 +49,7 @@ fn random() -> impl FnMut(u64) -> u64 {
     }
 }
 
-/// Does random updates and lookups of a few keys, and compares every answer.
+/// Performs random updates and lookups of a few keys, and compares every answer.
 fn is_true_of(cache: &RecordCache, keys: u64, operations: u32) {
     let (mut truth, mut below) = (Truth::new(), random());
     for at in 0..operations {

@@ -83,7 +83,8 @@ impl Config {
         self.holding_with(entries, u64::MAX)
     }
 
-    /// Does the same with a log of `log_bytes`, as far as its tables can grow with that.
+    /// Returns the first of its tables that holds `entries` entries, as far as its tables can grow with a log of
+    /// `log_bytes`.
     pub(super) fn holding_with(&self, entries: u64, log_bytes: u64) -> slicehash::Config {
         let mut table = self.first;
         while capacity(&table) < entries

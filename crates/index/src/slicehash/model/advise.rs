@@ -96,7 +96,7 @@ pub fn advise_with(requirements: &Requirements, loss_max: f64) -> Result<Predict
     }
 }
 
-/// Does the same for one device.
+/// Returns the parameters and costs for one device, as [`advise_with`] does.
 fn on_one(requirements: &Requirements, loss_max: f64) -> Result<Prediction> {
     let with = |miss_reads: f64| {
         let search = Search { requirements, miss_reads, loss_max };
