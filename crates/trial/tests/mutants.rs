@@ -138,7 +138,7 @@ const KNOWN: [(&str, &str, &[Barrier]); 34] = [
     (INDEX, "bufferhash::tests::what_flushes_put_back", &[Barrier::PutBackIsReplayedOnce]),
     (
         INDEX,
-        "bufferhash::growing::lives::",
+        "bufferhash::growing::lives_tests::",
         &[Barrier::WholeKeepsARemoval, Barrier::OlderStayUntilAllAreWhole],
     ),
     (INDEX, "slicehash::growing::tests::what_was", &[Barrier::RefusedKeepsInherited]),

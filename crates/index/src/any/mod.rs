@@ -5,7 +5,7 @@
 mod config;
 mod filter;
 #[cfg(test)]
-mod lives;
+mod lives_tests;
 mod neighbors;
 #[cfg(test)]
 mod tests;

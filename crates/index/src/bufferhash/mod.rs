@@ -64,7 +64,7 @@ mod table;
 mod testing;
 
 #[cfg(test)]
-mod lives;
+mod lives_tests;
 #[cfg(test)]
 mod tests;
 

@@ -52,15 +52,15 @@ mod map;
 mod opened;
 mod options;
 mod ram;
+#[cfg(test)]
+mod ram_tests;
 pub(crate) mod sizing;
 pub(crate) mod stated;
 mod table;
 #[cfg(test)]
 mod tests;
 #[cfg(test)]
-mod tests_ram;
-#[cfg(test)]
-mod tests_warm;
+mod warm_tests;
 
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard};

@@ -37,13 +37,13 @@
 //! | lookup, found | 1 + at most the filters' rate, of all generations | 0 | |
 //! | lookup, not found | the filters' rate, of all generations: g times that of one | 0 | |
 //! | growth | 0 | two checkpoints | buffers and filters of the next generation |
-//! | taking over | all of the older generations | what lives of them | that, and a super table |
+//! | taking over | all of the older generations | their live entries | their filters, and a super table |
 
 mod check;
 pub(crate) mod config;
 mod generations;
 #[cfg(test)]
-mod lives;
+mod lives_tests;
 mod model;
 mod ram;
 mod read;
