@@ -422,8 +422,8 @@ fn a_file_is_made_or_opened_only_as_was_stated() {
     for reader in &readers {
         let table = reader.table("t").create_or_open().unwrap();
         assert_eq!(table.get_u64(7).unwrap(), Some(42));
-        assert!(text(table.insert_u64(8, 1)).contains("read only"));
-        assert!(text(reader.table("new").create_or_open()).contains("read only"));
+        assert!(text(table.insert_u64(8, 1)).contains("read-only"));
+        assert!(text(reader.table("new").create_or_open()).contains("read-only"));
     }
     assert!(text(must_exist()).contains("is in use"));
 }
@@ -436,10 +436,10 @@ fn a_map_that_is_open_to_be_read_only_refuses_updates_at_once() {
     db.map("m").create_or_open().unwrap().put(b"a", b"1").unwrap();
     drop(db);
     let map = options().read_only().open(&path).unwrap().map("m").create_or_open().unwrap();
-    assert!(text(map.put(b"b", b"2")).contains("read only"));
-    assert!(text(map.put_many(&[(b"b", b"2")])).contains("read only"));
-    assert!(text(map.put_if_absent(b"b", b"2")).contains("read only"));
-    assert!(text(map.remove(b"a")).contains("read only"));
+    assert!(text(map.put(b"b", b"2")).contains("read-only"));
+    assert!(text(map.put_many(&[(b"b", b"2")])).contains("read-only"));
+    assert!(text(map.put_if_absent(b"b", b"2")).contains("read-only"));
+    assert!(text(map.remove(b"a")).contains("read-only"));
     assert_eq!(map.get(b"a").unwrap().as_deref(), Some(&b"1"[..]));
 }
 
