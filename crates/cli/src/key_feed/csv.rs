@@ -129,7 +129,7 @@ impl CsvReader {
         match found[..] {
             [column] => Ok(column),
             [] => bail!(
-                "no column is named `{name}`; the header has `{}`; --delimiter sets their separator, if it is not a comma",
+                "no column is named `{name}`; the header has `{}`; pass --delimiter if its separator is not a comma",
                 names.join("`, `")
             ),
             [one, other, ..] => bail!("`{name}` names the columns {} and {}", one + 1, other + 1),

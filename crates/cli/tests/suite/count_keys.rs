@@ -95,7 +95,7 @@ fn fields_may_have_another_byte_between_them() {
     assert_eq!(dumped(&folder, "t"), pairs(&[("name", 1), ("c,d", 1), ("\"a\\tb\"", 1)]));
     ok(folder.run("count add t tabs.tsv --csv name --delimiter \\t --words"));
     folder.assert_refused(
-        "1 | count build c semi.csv --csv name | the header has `id;name`; --delimiter sets\n\
+        "1 | count build c semi.csv --csv name | the header has `id;name`; pass --delimiter\n\
          2 | count build c semi.csv --delimiter ; | --csv <COLUMN>\n\
          2 | count build c semi.csv --csv name --delimiter ;; | expected one byte\n\
          2 | count build c semi.csv --csv name --delimiter \u{a7} | expected one byte\n\
