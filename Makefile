@@ -69,18 +69,18 @@ speed: compiler ## Measure how fast the simulated flash is (ARGS="...")
 ROCKSDB_ENV = $(if $(wildcard /usr/include/rocksdb/c.h),ROCKSDB_INCLUDE_DIR=/usr/include ROCKSDB_LIB_DIR=$(dir $(firstword $(wildcard /usr/lib/*/librocksdb.so /usr/lib/librocksdb.so))))
 PEERS ?= --all --workload lookup-hit --entries 20M --ram 256MiB --threads 32 --depth 1 --max-seconds 300 --cgroup
 peers: libraries ## Measure other engines on the same keys, memory and disk (ARGS="...")
-	cd crates/peers && $(ROCKSDB_ENV) $(CARGO) run --locked --release -- $(or $(ARGS),$(PEERS))
+	cd crates/lab/peers && $(ROCKSDB_ENV) $(CARGO) run --locked --release -- $(or $(ARGS),$(PEERS))
 
 .PHONY: filters
 FILTERS ?= --all --workload insert --keys 100M --ram 32MiB --batch 1024 --runs 1 --max-seconds 60 --cgroup=512MiB
 filters: compiler ## Measure filters, ours and others', on the same keys, memory and disk (ARGS="...")
-	cd crates/peers && $(CARGO) run --locked --release --no-default-features --bin nandex-peers-filters -- $(or $(ARGS),$(FILTERS))
+	cd crates/lab/peers && $(CARGO) run --locked --release --no-default-features --bin nandex-peers-filters -- $(or $(ARGS),$(FILTERS))
 
 .PHONY: counts
 COUNTERS = --counter counting-mb --counter counting-mdb --counter counting-mdb-l --counter rocksdb
 COUNTS ?= $(COUNTERS) --workload count-add --keys 64M --ram 256MiB --batch 1024 --latency off --runs 3 --cgroup
 counts: libraries ## Count keys in the counting table and in other engines, on the same keys, memory and disk (ARGS="...")
-	cd crates/peers && $(ROCKSDB_ENV) $(CARGO) run --locked --release --no-default-features --features rocksdb,lmdb --bin nandex-peers-counters -- $(or $(ARGS),$(COUNTS))
+	cd crates/lab/peers && $(ROCKSDB_ENV) $(CARGO) run --locked --release --no-default-features --features rocksdb,lmdb --bin nandex-peers-counters -- $(or $(ARGS),$(COUNTS))
 
 .PHONY: crash
 SWEEP ?= full

@@ -26,6 +26,11 @@ fn layers_point_down() {
 }
 
 #[test]
+fn no_product_crate_needs_the_lab() {
+    assert_none(&layers::check_lab(&repository()));
+}
+
+#[test]
 fn every_dependency_is_explained() {
     assert_none(&dependencies::check(&repository()));
 }

@@ -11,7 +11,7 @@ use crate::tree::File;
 const PAGE: &str = "ARCHITECTURE.md";
 
 /// Workspaces whose dependencies are other engines, which are described where they are measured.
-const ELSEWHERE: [&str; 1] = ["crates/peers"];
+const ELSEWHERE: [&str; 1] = ["crates/lab/peers"];
 
 /// Reports third-party dependencies of manifests that the table does not explain, and lines of the table for
 /// crates that no manifest names.

@@ -11,7 +11,8 @@ const REFUSED: [[&str; 2]; 4] =
 
 /// The files that may use these calls: the writer and the files of volumes, the kernel's control files, other
 /// engines.
-const ALLOWED: [&str; 3] = ["crates/device/src", "crates/bench/src/cgroup.rs", "crates/peers"];
+const ALLOWED: [&str; 3] =
+    ["crates/device/src", "crates/lab/bench/src/cgroup.rs", "crates/lab/peers"];
 
 /// Reports the files that write an output without the writer.
 #[must_use]

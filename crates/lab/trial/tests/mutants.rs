@@ -32,7 +32,7 @@ const LOG_GROWTH: &str = "crates/store/tests/log_growth.rs";
 const RUNS: &str = "crates/store/tests/run/main.rs";
 const SHADOW: &str = "crates/store/tests/shadow/main.rs";
 const INDEX: &str = "crates/index/src/lib.rs";
-const SUITE: &str = "crates/trial/tests/suite/main.rs";
+const SUITE: &str = "crates/lab/trial/tests/suite/main.rs";
 /// The test program of the key-value drive.
 const DRIVE: &str = "crates/apps/kvssd/tests/suite/main.rs";
 
@@ -58,7 +58,7 @@ const CHECKS: [Check; 20] = [
     Check { program: SHADOW, filter: "", hang_seconds: 200 },
     Check { program: SUITE, filter: "crash::", hang_seconds: 300 },
     Check {
-        program: "crates/trial/tests/trials.rs",
+        program: "crates/lab/trial/tests/trials.rs",
         filter: "thousands_of_cuts",
         hang_seconds: 400,
     },
@@ -212,7 +212,7 @@ fn programs() -> Vec<(PathBuf, PathBuf)> {
     let mut cargo = Command::new(env!("CARGO"));
     cargo.args(["test", "--locked", "--no-run", "--workspace", "--tests"]);
     cargo.args(["--features", "nandex-trial/mutants", "--message-format", "json"]);
-    cargo.current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("../.."));
+    cargo.current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../.."));
     if !cfg!(debug_assertions) {
         cargo.arg("--release");
     }

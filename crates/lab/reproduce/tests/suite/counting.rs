@@ -108,7 +108,7 @@ fn on(path: &Path, scale: Scale) -> Ran {
 
 /// Returns the repository's own pages.
 fn docs() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs")
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../docs")
 }
 
 /// Counts a corpus of different words only, each three times: a buffer is full by their number alone.

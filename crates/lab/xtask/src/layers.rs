@@ -1,6 +1,8 @@
-//! Layers point down: invariant 1, read from the manifests.
+//! Layers point down, and no product crate needs the lab: invariant 1, read from the manifests.
 //!
 //! A crate that is not a dependency cannot be imported, so the manifests are the complete truth.
+
+use std::path::Path;
 
 use crate::Violation;
 use crate::tree::File;
@@ -36,6 +38,17 @@ const RANKS: [(&str, u8); 24] = [
 /// Higher crates that integration tests may use: a crate, and the crate that its tests use.
 const IN_TESTS: [(&str, &str); 1] = [("nandex", "nandex-baseline")];
 
+/// The folder of the crates that only measure, simulate and reproduce.
+const LAB: &str = "crates/lab";
+
+/// The folder of the product crates and the lab.
+const CRATES: &str = "crates";
+
+/// Product crates that depend on a crate of the lab, and that crate: `nandex sim` and `nandex probe` run simulated
+/// devices, and `nandex reproduce` runs the papers' experiments.
+const NEED_LAB: [(&str, &str); 2] =
+    [("nandex-cli", "nandex-sim"), ("nandex-cli", "nandex-reproduce")];
+
 /// Tables of a manifest that name dependencies.
 pub const TABLES: [&str; 3] = ["dependencies", "dev-dependencies", "build-dependencies"];
 
@@ -64,12 +77,58 @@ pub fn check(file: &File) -> Vec<Violation> {
         .collect()
 }
 
+/// Reports the product crates that depend on a crate of the lab, except as a dev-dependency, and the exceptions that
+/// no manifest needs.
+#[must_use]
+pub fn check_lab(files: &[File]) -> Vec<Violation> {
+    check_lab_except(files, &NEED_LAB)
+}
+
+fn check_lab_except(files: &[File], exceptions: &[(&str, &str)]) -> Vec<Violation> {
+    let manifests: Vec<(&Path, toml::Table)> = files
+        .iter()
+        .filter(|file| file.path.starts_with(CRATES) && file.path.ends_with("Cargo.toml"))
+        .filter_map(|file| Some((file.path.as_path(), file.text.parse().ok()?)))
+        .collect();
+    let (lab, product): (Vec<_>, Vec<_>) =
+        manifests.iter().partition(|(path, _)| path.starts_with(LAB));
+    let lab: Vec<&str> = lab.iter().filter_map(|(_, manifest)| package_name(manifest)).collect();
+    let needs = product.iter().flat_map(|(path, manifest)| {
+        let name = package_name(manifest).unwrap_or_default();
+        let below = linked_dependencies(manifest).into_iter().filter(|below| lab.contains(below));
+        below.map(move |below| (*path, (name, below)))
+    });
+    let (excepted, refused): (Vec<_>, Vec<_>) =
+        needs.partition(|(_, pair)| exceptions.contains(pair));
+    let refused = refused.into_iter().map(|(path, (name, below))| {
+        let message =
+            format!("{name} depends on {below} of {LAB}, which only a dev-dependency may do");
+        Violation::new(path, 0, message)
+    });
+    let idle =
+        exceptions.iter().filter(|pair| !excepted.iter().any(|(_, excepted)| excepted == *pair));
+    let idle = idle.map(|(name, below)| {
+        let message = format!("{name} no longer depends on {below}: remove the exception");
+        Violation::new(Path::new(LAB), 0, message)
+    });
+    refused.chain(idle).collect()
+}
+
+/// Returns the nandex crates that are linked into what a manifest builds, or run while it is built.
+fn linked_dependencies(manifest: &toml::Table) -> Vec<&str> {
+    dependencies(manifest, &["dependencies", "build-dependencies"])
+}
+
 fn package_name(manifest: &toml::Table) -> Option<&str> {
     manifest.get("package")?.get("name")?.as_str()
 }
 
 fn our_dependencies(manifest: &toml::Table) -> Vec<&str> {
-    TABLES
+    dependencies(manifest, &TABLES)
+}
+
+fn dependencies<'a>(manifest: &'a toml::Table, tables: &[&str]) -> Vec<&'a str> {
+    tables
         .iter()
         .filter_map(|table| manifest.get(*table)?.as_table())
         .flat_map(|table| table.keys())
@@ -121,6 +180,24 @@ mod tests {
         assert_eq!(complaints(&text("dependencies")).len(), 1);
         let both = text("dependencies") + "[dev-dependencies.nandex-baseline]\npath = \"x\"\n";
         assert!(!complaints(&both).is_empty());
+    }
+
+    #[test]
+    fn a_product_crate_needs_the_lab_in_its_tests_alone_or_where_that_is_listed() {
+        let file = |path: &str, text: &str| File { path: path.into(), text: text.into() };
+        let found = |path: &str, table: &str, exceptions: &[(&str, &str)]| {
+            let text = format!("[package]\nname = \"nandex-cli\"\n[{table}]\nnandex-sim = \"1\"\n");
+            let sim = file("crates/lab/sim/Cargo.toml", "[package]\nname = \"nandex-sim\"\n");
+            check_lab_except(&[file(path, &text), sim], exceptions).len()
+        };
+        let listed = [("nandex-cli", "nandex-sim")];
+        for table in ["dependencies", "build-dependencies"] {
+            assert_eq!(found("crates/cli/Cargo.toml", table, &[]), 1, "in [{table}]");
+            assert_eq!(found("crates/cli/Cargo.toml", table, &listed), 0, "in [{table}]");
+            assert_eq!(found("crates/lab/cli/Cargo.toml", table, &[]), 0, "in [{table}]");
+        }
+        assert_eq!(found("crates/cli/Cargo.toml", "dev-dependencies", &[]), 0);
+        assert_eq!(found("crates/cli/Cargo.toml", "dev-dependencies", &listed), 1, "it is idle");
     }
 
     #[test]

@@ -177,7 +177,7 @@ mod tests {
     /// Checks that the page's table of constants has one row for each.
     #[test]
     fn the_page_lists_each_constant_with_its_value_and_its_number() {
-        let page = include_str!("../../../../docs/lab/reproduce.md");
+        let page = include_str!("../../../../../docs/lab/reproduce.md");
         let rows: BTreeSet<&str> = page.lines().filter(|line| line.starts_with("| `")).collect();
         for constant in constants().unwrap() {
             let Constant { name, about, fitted_to, .. } = constant;
