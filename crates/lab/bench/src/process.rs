@@ -4,9 +4,9 @@
 //! The kernel counts for every engine alike, including the engine's own threads, which an engine's own
 //! statistics omit. If a file of `/proc` is missing the figure is absent, never zero.
 
-use std::fs;
 use std::io::Write;
 use std::process::ExitCode;
+use std::{fmt, fs};
 
 use anyhow::Result;
 use rustix::time::{ClockId, clock_gettime};
@@ -29,16 +29,51 @@ fn clock_ns(clock: ClockId) -> u64 {
     seconds * 1_000_000_000 + u64::try_from(time.tv_nsec).unwrap_or(0)
 }
 
+/// The exit code of a program that was started with settings that cannot work; clap's is the same.
+const BAD_SETTINGS: u8 = 2;
+
+/// A setting that cannot work.
+#[derive(Debug)]
+pub struct BadSetting(anyhow::Error);
+
+impl fmt::Display for BadSetting {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:#}", self.0)
+    }
+}
+
+impl std::error::Error for BadSetting {}
+
+impl BadSetting {
+    /// Marks an error as that of a setting.
+    #[must_use]
+    pub fn of(error: anyhow::Error) -> anyhow::Error {
+        Self(error).into()
+    }
+}
+
 /// Ends the program of this name: prints its output, or its error.
 pub fn finish(name: &str, text: Result<String>) -> ExitCode {
     let printed = text.and_then(|text| Ok(std::io::stdout().write_all(text.as_bytes())?));
     match printed {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("{name}: {error:#}");
-            ExitCode::FAILURE
+            eprintln!("{name}: {}", words(&error));
+            if error.is::<BadSetting>() { BAD_SETTINGS.into() } else { ExitCode::FAILURE }
         }
     }
+}
+
+/// Formats the error and its causes in one line, without repetitions.
+fn words(error: &anyhow::Error) -> String {
+    let mut line = String::new();
+    for cause in error.chain().map(ToString::to_string) {
+        if !line.contains(&cause) {
+            let colon = if line.is_empty() { "" } else { ": " };
+            line.push_str(&format!("{colon}{cause}"));
+        }
+    }
+    line
 }
 
 /// Returns the bytes resident in memory now.
@@ -96,6 +131,13 @@ mod tests {
         assert_eq!(DiskBytes::parse(io), Some(DiskBytes { read: 4096, written: 800 }));
         assert_eq!(field("VmHWM:\t 12 kB\nVmRSS:\t 34 kB\n", "VmRSS:"), Some(34));
         assert_eq!(DiskBytes::parse("nothing"), None);
+    }
+
+    #[test]
+    fn an_error_does_not_repeat_its_causes() {
+        let error = anyhow::anyhow!("no such file").context("cannot open a: no such file");
+        assert_eq!(words(&error), "cannot open a: no such file");
+        assert_eq!(words(&error.context("stopped")), "stopped: cannot open a: no such file");
     }
 
     #[test]

@@ -18,7 +18,7 @@ use crate::limit::{Limits, Scratch};
 use crate::loaded::Loaded;
 use crate::percentiles::{Latency, clock_ns};
 use crate::plan::{KeyStorage, LOAD_BATCH, Load, Plan, discipline_name};
-use crate::process::{self, DiskBytes};
+use crate::process::{self, BadSetting, DiskBytes};
 use crate::reads::{RandomReads, ReadSource};
 use crate::report::{Report, object};
 use crate::sorted;
@@ -47,8 +47,7 @@ pub struct Surroundings<'a> {
 /// # Errors
 /// Reports an impossible setting, a failure of the engine or of the device, and a wrong answer.
 pub fn run(plan: &Plan, maker: &dyn Maker, surroundings: Surroundings<'_>) -> Result<Report> {
-    plan.check()?;
-    plan.check_for(maker)?;
+    plan.check().and_then(|()| plan.check_for(maker)).map_err(BadSetting::of)?;
     let dir = &plan.dir;
     fs::create_dir_all(dir).with_context(|| format!("cannot create {}", dir.display()))?;
     let mut session = Session {
