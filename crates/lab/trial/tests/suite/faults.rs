@@ -110,7 +110,8 @@ impl<C: Contract> Watcher<C> for Failing {
 fn names_place_and_remedy(on: FaultOn, error: &Error) -> bool {
     let text = error.to_string();
     let operation = ["read of ", "write of ", "sync of ", "grow of "][on as usize];
-    let failed = text.contains(operation) && text.contains(" at page ") && text.contains("fix the cause");
+    let failed =
+        text.contains(operation) && text.contains(" at page ") && text.contains("fix the cause");
     failed || on == FaultOn::Grow && text.contains("no space for") && text.contains("free some")
 }
 
