@@ -32,7 +32,7 @@ pub struct Statable {
 /// ```
 /// let all = nandex::db::parameters("cascade")?;
 /// let fan_out = all.iter().find(|it| it.name == "fan_out").expect("it has one");
-/// assert!(fan_out.is_kept && fan_out.meaning.starts_with("How many times"));
+/// assert!(fan_out.is_kept && fan_out.meaning.starts_with("The factor"));
 /// assert!(all.iter().any(|it| it.name == "read_depth" && !it.is_kept));
 /// # Ok::<(), nandex::Error>(())
 /// ```
