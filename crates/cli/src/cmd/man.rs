@@ -57,7 +57,8 @@ fn write_all(command: Command, dir: &Path, console: &Console) -> Result<Vec<Path
 
 /// Returns a command and all of its verbs, recursively.
 fn with_verbs(command: Command) -> Vec<Command> {
-    let verbs = command.get_subcommands().filter(|verb| verb.get_name() != "help").cloned();
+    let is_shown = |verb: &&Command| verb.get_name() != "help" && !verb.is_hide_set();
+    let verbs = command.get_subcommands().filter(is_shown).cloned();
     let mut all: Vec<Command> = verbs.flat_map(with_verbs).collect();
     all.push(command);
     all

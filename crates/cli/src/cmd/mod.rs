@@ -11,18 +11,17 @@ mod dedup;
 mod delete;
 mod document_index;
 mod dump;
+mod elsewhere;
 mod filter;
 mod get;
 mod info;
-mod kvssd;
+pub mod kvssd;
 mod load;
 mod man;
 mod merge;
 mod neardup;
 mod parameters;
 pub mod probe;
-mod reproduce;
-mod sim;
 mod tfidf;
 mod wan;
 
@@ -69,7 +68,7 @@ pub enum Command {
     /// Send or store streams in few bytes, as references to a cache of earlier content on flash
     #[command(subcommand)]
     Wan(wan::WanVerb),
-    /// Emulate a key-value SSD: a drive that is addressed by key, on a file or on simulated flash
+    /// Emulate a key-value SSD: a drive that is addressed by key
     #[command(subcommand)]
     Kvssd(Box<kvssd::DriveVerb>),
     /// Predict the costs of a table before it is created
@@ -78,10 +77,12 @@ pub enum Command {
     Parameters(parameters::Args),
     /// Find the chunk size, the channels and the mapping of a flash device by timing
     Probe(probe::Args),
-    /// Run a workload or a trace on a simulated device, and report the results
-    Sim(Box<sim::Args>),
-    /// Run a paper's experiments again on simulated drives, and show the results next to the paper's
-    Reproduce(reproduce::Args),
+    /// A verb of `nandex-lab`
+    #[command(hide = true, disable_help_flag = true)]
+    Sim(elsewhere::Args),
+    /// A verb of `nandex-lab`
+    #[command(hide = true, disable_help_flag = true)]
+    Reproduce(elsewhere::Args),
     /// Print the completions of a shell
     Completions(completions::Args),
     /// Print the manual page, or write all of them into a directory
@@ -115,8 +116,8 @@ impl Command {
             Self::Advise(args) => advise::run(&args, console),
             Self::Parameters(args) => parameters::run(&args, console),
             Self::Probe(args) => probe::run(&args, console),
-            Self::Sim(args) => sim::run(&args, console),
-            Self::Reproduce(args) => reproduce::run(&args, console),
+            Self::Sim(_) => elsewhere::refuse("sim"),
+            Self::Reproduce(_) => elsewhere::refuse("reproduce"),
             Self::Completions(args) => completions::run(&args),
             Self::Man(args) => man::run(&args, console),
         }

@@ -1,14 +1,13 @@
-//! `nandex probe`: finds the chunk size, the channels and the mapping of a device by timing.
+//! `nandex probe`: finds the chunk size, the channels and the mapping of a device by timing. `nandex-lab` has it for
+//! simulated devices.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use nandex::device::{Access, Create, Device, FileDevice, FileOptions};
 use nandex::raw::device::probe::{Axis, Finding, Findings, Mapping, Probe, ProbeOptions, Writes};
 use nandex::raw::device::{PAGE_BYTES, PageId};
-use nandex_sim::preset::Preset;
-use nandex_sim::{Fill, SimDevice};
 use serde::Serialize;
 
 use crate::chart;
@@ -23,21 +22,23 @@ const NEXT_TO_BYTES: u64 = 256 << 20;
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// New file, which is removed afterwards; or existing file or block device, which is only read
-    #[arg(required_unless_present = "preset", conflicts_with = "preset")]
-    file: Option<PathBuf>,
-    /// Simulated device instead, by the name of its preset
-    #[arg(long, value_name = "NAME", value_parser = Preset::names().collect::<Vec<_>>())]
-    #[arg(conflicts_with_all = ["destructive", "keep"])]
-    preset: Option<String>,
-    /// Bytes to probe, from the start
-    #[arg(long, value_name = "SIZE", value_parser = size::parse, default_value = "256MiB")]
-    size: u64,
+    file: PathBuf,
     /// Overwrite the content of an existing file or block device
     #[arg(long)]
     destructive: bool,
     /// Keep the new file
     #[arg(long)]
     keep: bool,
+    #[command(flatten)]
+    probing: ProbingArgs,
+}
+
+/// The part of a device to probe, and the picture of the latencies.
+#[derive(Debug, clap::Args)]
+pub struct ProbingArgs {
+    /// Bytes to probe, from the start
+    #[arg(long, value_name = "SIZE", value_parser = size::parse, default_value = "256MiB")]
+    size: u64,
     /// Draw the latencies into this file, as SVG
     #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
@@ -104,12 +105,8 @@ impl Drop for ProbedFile<'_> {
 /// # Errors
 /// A place that cannot be opened, created or read; a size that is too small or larger than the device.
 pub fn run(args: &Args, console: &Console) -> Result<()> {
-    let (place, (findings, bytes)) = match (&args.file, &args.preset) {
-        (Some(file), _) => (file.display().to_string(), file_or_device(args, file)?),
-        (None, Some(name)) => (format!("{name}, simulated"), simulated(args, name)?),
-        (None, None) => bail!("name a file, a block device or a preset"),
-    };
-    show(args, console, place, &findings, bytes)
+    let (findings, bytes) = file_or_device(args, &args.file)?;
+    args.probing.show(console, args.file.display().to_string(), &findings, bytes)
 }
 
 /// Probes the device of a file; returns the findings and the number of bytes.
@@ -124,11 +121,10 @@ fn file_or_device(args: &Args, path: &Path) -> Result<(Findings, u64)> {
     };
     let device = FileDevice::open(path, &options)?;
     let _probed_file = (is_new && !args.keep).then(|| ProbedFile(path));
-    let pages = pages(args);
     if is_new {
-        device.grow(pages)?;
+        device.grow(args.probing.pages())?;
     }
-    probe(args, &device, writes, pages)
+    args.probing.probe(&device, writes)
 }
 
 /// Probes the device that a new volume at this path will be on: a file next to it that is removed again, or the block
@@ -143,68 +139,64 @@ pub fn next_to(path: &Path) -> Result<Findings> {
     if !is_there {
         place.push(".probe");
     }
-    let args = Args {
-        file: None,
-        preset: None,
-        size: NEXT_TO_BYTES,
-        destructive: false,
-        keep: false,
-        svg: None,
-        seed: 1,
-    };
-    Ok(file_or_device(&args, Path::new(&place))?.0)
+    let probing = ProbingArgs { size: NEXT_TO_BYTES, svg: None, seed: 1 };
+    let args = Args { file: place.into(), destructive: false, keep: false, probing };
+    Ok(file_or_device(&args, &args.file)?.0)
 }
 
-/// Probes a new device of this preset.
-fn simulated(args: &Args, name: &str) -> Result<(Findings, u64)> {
-    let model = Preset::named(name)?.build(Fill::Empty)?;
-    let pages = pages(args).min(model.page_count());
-    let device = SimDevice::with_model(model);
-    device.grow(pages)?;
-    probe(args, &device, Writes::Allowed, pages)
-}
-
-fn pages(args: &Args) -> u64 {
-    args.size / PAGE_BYTES as u64
-}
-
-fn probe(args: &Args, device: &dyn Device, writes: Writes, pages: u64) -> Result<(Findings, u64)> {
-    let pages = pages.min(device.page_count());
-    let options = ProbeOptions { writes, seed: args.seed, ..ProbeOptions::default() };
-    let findings = Probe::new(options).run(device, PageId(0)..PageId(pages))?;
-    Ok((findings, pages * PAGE_BYTES as u64))
-}
-
-fn show(
-    args: &Args,
-    console: &Console,
-    place: String,
-    findings: &Findings,
-    bytes: u64,
-) -> Result<()> {
-    if let Some(picture) = &args.svg {
-        let svg = chart::svg(&format!("nandex probe {place}"), &findings.evidence);
-        write_output(picture, svg, console)?;
+impl ProbingArgs {
+    /// Returns the number of pages to probe of a device that has as many.
+    #[must_use]
+    pub const fn pages(&self) -> u64 {
+        self.size / PAGE_BYTES as u64
     }
-    let mapping = findings.mapping.value.map(word);
-    let Finding { confidence, reason, .. } = &findings.mapping;
-    let output = ProbeOutput {
-        place,
-        bytes,
-        engine: &findings.engine,
-        chunk_bytes: Answer::of(&findings.chunk_bytes),
-        channels: Answer::of(&findings.channels),
-        groups: &findings.groups,
-        mapping: Answer { value: mapping, confidence: *confidence, reason },
-        phase_bytes: findings.phase_bytes,
-        single_ns: findings.single_ns,
-        pair_ns: findings.pair_ns,
-        pages_read: findings.reads,
-        pages_written: findings.writes,
-        advice: findings.advice(),
-        evidence: evidence(findings),
-    };
-    console.print(&output, |output| text(output, findings))
+
+    /// Probes a device; returns the findings and the number of bytes.
+    ///
+    /// # Errors
+    /// Too few pages; a failed read or write.
+    pub fn probe(&self, device: &dyn Device, writes: Writes) -> Result<(Findings, u64)> {
+        let pages = self.pages().min(device.page_count());
+        let options = ProbeOptions { writes, seed: self.seed, ..ProbeOptions::default() };
+        let findings = Probe::new(options).run(device, PageId(0)..PageId(pages))?;
+        Ok((findings, pages * PAGE_BYTES as u64))
+    }
+
+    /// Prints the findings of a place, and draws the picture.
+    ///
+    /// # Errors
+    /// A picture that cannot be written.
+    pub fn show(
+        &self,
+        console: &Console,
+        place: String,
+        findings: &Findings,
+        bytes: u64,
+    ) -> Result<()> {
+        if let Some(picture) = &self.svg {
+            let svg = chart::svg(&format!("nandex probe {place}"), &findings.evidence);
+            write_output(picture, svg, console)?;
+        }
+        let mapping = findings.mapping.value.map(word);
+        let Finding { confidence, reason, .. } = &findings.mapping;
+        let output = ProbeOutput {
+            place,
+            bytes,
+            engine: &findings.engine,
+            chunk_bytes: Answer::of(&findings.chunk_bytes),
+            channels: Answer::of(&findings.channels),
+            groups: &findings.groups,
+            mapping: Answer { value: mapping, confidence: *confidence, reason },
+            phase_bytes: findings.phase_bytes,
+            single_ns: findings.single_ns,
+            pair_ns: findings.pair_ns,
+            pages_read: findings.reads,
+            pages_written: findings.writes,
+            advice: findings.advice(),
+            evidence: evidence(findings),
+        };
+        console.print(&output, |output| text(output, findings))
+    }
 }
 
 fn word(mapping: Mapping) -> &'static str {

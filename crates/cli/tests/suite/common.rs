@@ -86,7 +86,7 @@ impl Folder {
     }
 
     fn command(&self, words: &str) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_nandex"));
+        let mut command = Command::new(crate::PROGRAM);
         command.args(words.split_whitespace()).current_dir(self.0.path()).env_remove("TMPDIR");
         command
     }

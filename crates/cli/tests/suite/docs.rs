@@ -1,8 +1,11 @@
 //! Runs the commands in README.md, ARCHITECTURE.md, CHANGELOG.md and the pages under docs/.
 //!
 //! Each page runs in a folder of its own with a small tree in `sample`, so no page depends on another one.
-//! Lines of `console` blocks that begin with `$` and all lines of `sh` blocks go to a shell with `nandex` on
-//! its path, and must succeed; `make` is called with `-n`. Examples in Rust are doctests.
+//! Lines of `console` blocks that begin with `$` and all lines of `sh` blocks go to a shell with `nandex` and
+//! `nandex-lab` on its path, and must succeed; `make` is called with `-n`. Examples in Rust are doctests.
+//!
+//! A build of the workspace's tests leaves both commands in one folder. A build of this package's tests leaves only
+//! `nandex` there: then build `nandex-lab-cli` first.
 
 use std::env;
 use std::fs;
@@ -80,6 +83,11 @@ fn folder_with_sample() -> tempfile::TempDir {
     folder
 }
 
+/// Returns whether `nandex-lab` is in the folder of `nandex`.
+fn has_lab() -> bool {
+    Path::new(env!("CARGO_BIN_EXE_nandex")).with_file_name("nandex-lab").exists()
+}
+
 fn run(shown: &Shown, folder: &Path) -> Result<(), String> {
     let binary = Path::new(env!("CARGO_BIN_EXE_nandex"));
     let mut places = vec![binary.parent().expect("the binary is in a folder").to_path_buf()];
@@ -130,6 +138,7 @@ fn every_command_of_the_pages_succeeds() {
         }
         end_processes(folder.path());
     }
+    assert!(has_lab(), "nandex-lab is not next to nandex: build the package nandex-lab-cli");
     assert!(count > 10, "only {count} commands found: the search has lost its way");
     assert!(failures.is_empty(), "{}", failures.join("\n"));
 }

@@ -1,6 +1,9 @@
 //! The command, as a user calls it: one program, so that the code shared by the verbs' tests is built and linked once.
 #![forbid(unsafe_code)]
 
+/// The command.
+const PROGRAM: &str = env!("CARGO_BIN_EXE_nandex");
+
 mod any_size;
 mod array;
 mod backup;
@@ -20,9 +23,8 @@ mod merge;
 mod neardup;
 mod numbers;
 mod opening;
+mod output_files;
 mod outputs;
-mod reproduce;
-mod sim;
 mod tables;
 mod tfidf;
 mod unfinished;

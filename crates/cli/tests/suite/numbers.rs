@@ -121,14 +121,14 @@ filter test f keys
 filter unique keys
 get v 0100000000000000
 info v
-kvssd bench --capacity 16MiB --count 100
+kvssd bench d --count 100
 kvssd create new --capacity 16MiB
 kvssd exist d a
 kvssd get d a
 kvssd info d
 kvssd list d
 kvssd put d b 2
-kvssd replay --trace trace --format twitter --capacity 16MiB
+kvssd replay d --trace trace --format twitter
 kvssd rm d a
 kvssd space create d s2
 kvssd space delete d s2
@@ -143,10 +143,7 @@ neardup pairs n
 neardup query n texts
 neardup remove n texts:1
 neardup stats n
-probe --preset intel-x18m --size 4MiB
-reproduce rhik --only capacity --scale 8192
-sim --preset pm983 --workload mixed --requests 100
-sim --preset pm983 --workload mixed --requests 100 --rate 1000
+probe new --size 4MiB
 tfidf build new texts
 tfidf export i texts --npz new
 tfidf index i texts

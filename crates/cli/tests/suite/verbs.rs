@@ -511,3 +511,17 @@ fn a_dump_leaves_out_damaged_pages_where_it_is_told_to() {
         assert_eq!(loaded["records"], told["records"], "{structure}");
     }
 }
+
+#[test]
+fn the_verbs_of_the_lab_are_wrong_command_lines_that_name_its_command() {
+    let folder = Folder::new();
+    folder.assert_refused(
+        "
+2 | sim --list | run `nandex-lab sim`
+2 | sim --help | run `nandex-lab sim`
+2 | reproduce bufferhash --only figure-6 --json | run `nandex-lab reproduce`
+",
+    );
+    let help = folder.run("--help").stdout;
+    assert!(!help.contains("reproduce") && help.contains("probe"), "{help}");
+}

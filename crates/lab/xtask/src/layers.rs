@@ -8,7 +8,7 @@ use crate::Violation;
 use crate::tree::File;
 
 /// The ranks of crates. A crate may depend on crates of lower ranks, never on its equals.
-const RANKS: [(&str, u8); 24] = [
+const RANKS: [(&str, u8); 25] = [
     ("nandex-html", 0),
     ("nandex-device", 0),
     ("nandex-sim", 1),
@@ -29,6 +29,7 @@ const RANKS: [(&str, u8); 24] = [
     ("nandex-cli", 7),
     ("nandex-python", 7),
     ("nandex-trial", 7),
+    ("nandex-lab-cli", 8),
     ("nandex-bench", 8),
     ("nandex-xtask", 9),
     ("nandex-peers", 9),
@@ -43,11 +44,6 @@ const LAB: &str = "crates/lab";
 
 /// The folder of the product crates and the lab.
 const CRATES: &str = "crates";
-
-/// Product crates that depend on a crate of the lab, and that crate: `nandex sim` and `nandex probe` run simulated
-/// devices, and `nandex reproduce` runs the papers' experiments.
-const NEED_LAB: [(&str, &str); 2] =
-    [("nandex-cli", "nandex-sim"), ("nandex-cli", "nandex-reproduce")];
 
 /// Tables of a manifest that name dependencies.
 pub const TABLES: [&str; 3] = ["dependencies", "dev-dependencies", "build-dependencies"];
@@ -77,14 +73,9 @@ pub fn check(file: &File) -> Vec<Violation> {
         .collect()
 }
 
-/// Reports the product crates that depend on a crate of the lab, except as a dev-dependency, and the exceptions that
-/// no manifest needs.
+/// Reports the product crates that depend on a crate of the lab, except as a dev-dependency.
 #[must_use]
 pub fn check_lab(files: &[File]) -> Vec<Violation> {
-    check_lab_except(files, &NEED_LAB)
-}
-
-fn check_lab_except(files: &[File], exceptions: &[(&str, &str)]) -> Vec<Violation> {
     let manifests: Vec<(&Path, toml::Table)> = files
         .iter()
         .filter(|file| file.path.starts_with(CRATES) && file.path.ends_with("Cargo.toml"))
@@ -93,25 +84,15 @@ fn check_lab_except(files: &[File], exceptions: &[(&str, &str)]) -> Vec<Violatio
     let (lab, product): (Vec<_>, Vec<_>) =
         manifests.iter().partition(|(path, _)| path.starts_with(LAB));
     let lab: Vec<&str> = lab.iter().filter_map(|(_, manifest)| package_name(manifest)).collect();
-    let needs = product.iter().flat_map(|(path, manifest)| {
-        let name = package_name(manifest).unwrap_or_default();
-        let below = linked_dependencies(manifest).into_iter().filter(|below| lab.contains(below));
-        below.map(move |below| (*path, (name, below)))
-    });
-    let (excepted, refused): (Vec<_>, Vec<_>) =
-        needs.partition(|(_, pair)| exceptions.contains(pair));
-    let refused = refused.into_iter().map(|(path, (name, below))| {
-        let message =
-            format!("{name} depends on {below} of {LAB}, which only a dev-dependency may do");
-        Violation::new(path, 0, message)
-    });
-    let idle =
-        exceptions.iter().filter(|pair| !excepted.iter().any(|(_, excepted)| excepted == *pair));
-    let idle = idle.map(|(name, below)| {
-        let message = format!("{name} no longer depends on {below}: remove the exception");
-        Violation::new(Path::new(LAB), 0, message)
-    });
-    refused.chain(idle).collect()
+    let mut found = Vec::new();
+    for (path, manifest) in product {
+        let linked = linked_dependencies(manifest).into_iter().filter(|name| lab.contains(name));
+        found.extend(linked.map(|name| {
+            let message = format!("{name} is of {LAB}: a product crate needs it in tests alone");
+            Violation::new(path, 0, message)
+        }));
+    }
+    found
 }
 
 /// Returns the nandex crates that are linked into what a manifest builds, or run while it is built.
@@ -183,21 +164,18 @@ mod tests {
     }
 
     #[test]
-    fn a_product_crate_needs_the_lab_in_its_tests_alone_or_where_that_is_listed() {
+    fn a_product_crate_needs_the_lab_in_its_tests_alone() {
         let file = |path: &str, text: &str| File { path: path.into(), text: text.into() };
-        let found = |path: &str, table: &str, exceptions: &[(&str, &str)]| {
+        let found = |path: &str, table: &str| {
             let text = format!("[package]\nname = \"nandex-cli\"\n[{table}]\nnandex-sim = \"1\"\n");
             let sim = file("crates/lab/sim/Cargo.toml", "[package]\nname = \"nandex-sim\"\n");
-            check_lab_except(&[file(path, &text), sim], exceptions).len()
+            check_lab(&[file(path, &text), sim]).len()
         };
-        let listed = [("nandex-cli", "nandex-sim")];
         for table in ["dependencies", "build-dependencies"] {
-            assert_eq!(found("crates/cli/Cargo.toml", table, &[]), 1, "in [{table}]");
-            assert_eq!(found("crates/cli/Cargo.toml", table, &listed), 0, "in [{table}]");
-            assert_eq!(found("crates/lab/cli/Cargo.toml", table, &[]), 0, "in [{table}]");
+            assert_eq!(found("crates/cli/Cargo.toml", table), 1, "in [{table}]");
+            assert_eq!(found("crates/lab/cli/Cargo.toml", table), 0, "in [{table}]");
         }
-        assert_eq!(found("crates/cli/Cargo.toml", "dev-dependencies", &[]), 0);
-        assert_eq!(found("crates/cli/Cargo.toml", "dev-dependencies", &listed), 1, "it is idle");
+        assert_eq!(found("crates/cli/Cargo.toml", "dev-dependencies"), 0);
     }
 
     #[test]

@@ -1,10 +1,10 @@
-//! `nandex kvssd bench`: stores, overwrites and reads pairs at a queue depth.
+//! `nandex kvssd bench`, also on simulated drives: stores, overwrites and reads pairs at a queue depth.
 
 use anyhow::Result;
 use nandex_kvssd::{BenchPlan, RunReport};
 use serde::Serialize;
 
-use super::place::MeasuredArgs;
+use super::place::MeasuredDrive;
 use super::shown::run_rows;
 use crate::console::{Console, aligned};
 use crate::exit::{FAILURE, Quiet};
@@ -13,9 +13,9 @@ use crate::size;
 
 /// The load, and the drive.
 #[derive(Debug, clap::Args)]
-pub struct Args {
+pub struct Args<D: clap::Args> {
     #[command(flatten)]
-    drive: MeasuredArgs,
+    drive: D,
     /// Number of pairs to store
     #[arg(long = "count", value_name = "COUNT", value_parser = size::parse_count, default_value = "10000")]
     count: u64,
@@ -49,11 +49,11 @@ struct BenchedSize {
     runs: Vec<RunReport>,
 }
 
-/// Runs the load, for each value length on a drive of its own if it is simulated.
+/// Runs the load for each value length, on a new drive if it is simulated.
 ///
 /// # Errors
 /// An invalid plan, a full drive; silently, an interrupt.
-pub fn run(args: &Args, console: &Console) -> Result<()> {
+pub fn run<D: MeasuredDrive>(args: &Args<D>, console: &Console) -> Result<()> {
     let interrupt = Interrupt::listen()?;
     let mut sizes = Vec::new();
     for value_bytes in &args.value_bytes {
@@ -66,7 +66,11 @@ pub fn run(args: &Args, console: &Console) -> Result<()> {
     if interrupt.is_set() { Err(Quiet(FAILURE).into()) } else { Ok(()) }
 }
 
-fn run_size(args: &Args, value_bytes: u64, interrupt: &Interrupt) -> Result<BenchedSize> {
+fn run_size<D: MeasuredDrive>(
+    args: &Args<D>,
+    value_bytes: u64,
+    interrupt: &Interrupt,
+) -> Result<BenchedSize> {
     let plan = BenchPlan {
         pairs: args.count,
         key_bytes: args.key_bytes,

@@ -1,19 +1,20 @@
-//! `nandex kvssd`: a key-value SSD, emulated on a file or on simulated flash. One file per verb; `place` and `shown`
-//! are shared.
+//! `nandex kvssd`: a key-value SSD, emulated on a file. One file per verb; `place` and `shown` are shared. `nandex-lab`
+//! has `bench` and `replay` too, on simulated flash.
 
-mod bench;
+pub mod bench;
 mod create;
 mod info;
 mod list;
 mod pairs;
-mod place;
-mod replay;
+pub mod place;
+pub mod replay;
 mod shown;
 mod spaces;
 
 use anyhow::Result;
 use clap::Subcommand;
 
+use self::place::MeasuredFile;
 use crate::console::Console;
 
 /// The verbs of drives.
@@ -37,9 +38,9 @@ pub enum DriveVerb {
     /// Show a drive's limits, use and costs
     Info(info::Args),
     /// Store, overwrite and read pairs at a queue depth, and measure the performance
-    Bench(bench::Args),
+    Bench(bench::Args<MeasuredFile>),
     /// Replay a trace of key-value requests, and measure the performance
-    Replay(replay::Args),
+    Replay(replay::Args<MeasuredFile>),
 }
 
 /// Runs the verb.

@@ -1,19 +1,16 @@
-//! Drives, as the verbs create and open them: in a file, or on a simulated device that exists only for the run.
+//! Drives, as the verbs create and open them in a file, and those that verbs measure.
 
 use std::path::PathBuf;
-use std::sync::Arc;
 
 use anyhow::{Context, Result};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use nandex::device::{Access, Device};
+use nandex::device::Access;
 use nandex::raw::{Stated, registry};
-use nandex::{Database, Durability, OpenOptions, Prediction, Threads, Volume, VolumeOptions};
+use nandex::{Database, Durability, OpenOptions, Prediction, Volume, VolumeOptions};
 use nandex_kvssd::{
     Config, DRIVE_NAME, Drive, IndexChoice, IopsParameters, KeyOrder, KeySpace, Timing,
-    VALUE_BYTES_MAX, without_threads,
+    VALUE_BYTES_MAX,
 };
-use nandex_sim::preset::Preset;
-use nandex_sim::{Fill, SimDevice};
 
 use crate::console::Console;
 use crate::devices::VolumeArgs;
@@ -39,6 +36,7 @@ const RAM_BYTES_USED: u64 = 64 << 20;
 /// A drive in a file.
 #[derive(Clone, Debug, clap::Args)]
 pub struct DriveArgs {
+    /// The files of the drive.
     #[command(flatten)]
     pub volume: VolumeArgs,
     #[command(flatten)]
@@ -157,7 +155,7 @@ impl LimitArgs {
 }
 
 /// An open drive, and its volume with the files that were created.
-type Opened = (Database, Drive);
+pub type Opened = (Database, Drive);
 
 /// Closes a drive and its volume, and gives created files their names.
 ///
@@ -185,11 +183,15 @@ pub fn create(
     let (config, index) = limits.choose(&args.options)?;
     let log_bytes = index.config.log_bytes_best();
     let options = VolumeOptions { log_bytes, durability, ..VolumeOptions::default() };
-    let make = |volume: &_| make(volume, config, (&index.config, &index.options));
+    let make = |volume: &_| create_on(volume, config, (&index.config, &index.options));
     create_with(&args.volume, (STRIPING, options), console, make)
 }
 
-fn make(
+/// Creates a drive on a volume, with the first key space.
+///
+/// # Errors
+/// Invalid limits, no space.
+pub fn create_on(
     volume: &Volume,
     config: Config,
     index: (&nandex::AnyConfig, &OpenOptions),
@@ -210,44 +212,42 @@ fn open(volume: &VolumeArgs, access: Access, stated: &Stated) -> Result<Opened> 
     Ok((db, drive))
 }
 
-/// A drive to measure: that of a file, or a new one on a simulated device.
+/// A drive to measure.
+pub trait MeasuredDrive: clap::Args {
+    /// Opens or creates the drive, calls `act` with it and its key space, and closes it.
+    ///
+    /// # Errors
+    /// A drive that cannot be opened or created; errors of `act`.
+    fn with<T>(&self, act: impl FnOnce(&Drive, &KeySpace) -> Result<T>) -> Result<T>;
+
+    /// Returns the name of the device.
+    fn device(&self) -> String;
+}
+
+/// The measured key space, and how it is measured.
 #[derive(Clone, Debug, clap::Args)]
-pub struct MeasuredArgs {
-    /// File of the drive; default: a simulated device that exists only for the run
-    file: Option<PathBuf>,
-    /// Name of the simulated device, as listed by `nandex sim --list`
-    #[arg(long, value_name = "NAME", default_value = "pm983", conflicts_with = "file")]
-    preset: String,
-    #[command(flatten)]
-    limits: LimitArgs,
-    /// Key space of the file
+pub struct MeasureArgs {
+    /// Name of the key space
     #[arg(long, value_name = "NAME", default_value = SPACE)]
     space: String,
+    /// Parameters of the index, and options of the run.
     #[command(flatten)]
-    stated: StatedArgs,
+    pub stated: StatedArgs,
     /// Report the time of OpenMPDK's model of operations per second in place of the device's
     #[arg(long)]
     iops_model: bool,
 }
 
-impl MeasuredArgs {
-    /// Opens or creates the drive, calls `act` with it and its key space, and closes it. A simulated drive does all
-    /// work on this thread, so that runs repeat.
+impl MeasureArgs {
+    /// Calls `act` with an open drive and its key space, and closes the drive.
     ///
     /// # Errors
-    /// An unknown preset, invalid limits, a file without a drive, or whose drive has another index; errors of `act`.
-    pub fn with<T>(&self, act: impl FnOnce(&Drive, &KeySpace) -> Result<T>) -> Result<T> {
-        let opened = match &self.file {
-            Some(file) => {
-                let volume = VolumeArgs::single(file.clone());
-                let opened = open(&volume, Access::ReadWrite, &self.stated.stated())?;
-                if let Some(kind) = &self.limits.index {
-                    opened.1.check_index(kind)?;
-                }
-                opened
-            }
-            None => self.simulated()?,
-        };
+    /// No such key space; errors of `act`, which precede one of closing.
+    pub fn run<T>(
+        &self,
+        opened: Opened,
+        act: impl FnOnce(&Drive, &KeySpace) -> Result<T>,
+    ) -> Result<T> {
         if self.iops_model {
             opened.1.set_timing(Timing::Iops(IopsParameters::default()));
         }
@@ -255,27 +255,31 @@ impl MeasuredArgs {
         let done = space.map_err(Into::into).and_then(|space| act(&opened.1, &space));
         close(opened, done)
     }
+}
 
-    /// Returns the name of the device.
-    pub fn device(&self) -> String {
-        self.file.as_ref().map_or_else(|| self.preset.clone(), |file| file.display().to_string())
+/// The drive of a file, to measure.
+#[derive(Clone, Debug, clap::Args)]
+pub struct MeasuredFile {
+    /// File of the drive; `nandex-lab kvssd` measures simulated drives
+    file: PathBuf,
+    /// Kind of the index, which the drive must have
+    #[arg(long, value_name = "KIND", value_parser = kinds())]
+    index: Option<String>,
+    #[command(flatten)]
+    measure: MeasureArgs,
+}
+
+impl MeasuredDrive for MeasuredFile {
+    fn with<T>(&self, act: impl FnOnce(&Drive, &KeySpace) -> Result<T>) -> Result<T> {
+        let volume = VolumeArgs::single(self.file.clone());
+        let opened = open(&volume, Access::ReadWrite, &self.measure.stated.stated())?;
+        if let Some(kind) = &self.index {
+            opened.1.check_index(kind)?;
+        }
+        self.measure.run(opened, act)
     }
 
-    fn simulated(&self) -> Result<Opened> {
-        let (config, index) = self.limits.choose(&self.stated)?;
-        let model = Preset::named(&self.preset)?.build(Fill::Empty)?;
-        let device: Arc<dyn Device> = Arc::new(SimDevice::with_model(model));
-        let options = VolumeOptions {
-            hash_key: Some(1),
-            volume_id: Some(1),
-            log_bytes: index.config.log_bytes_best(),
-            durability: Durability::Never,
-            threads: Threads::Inline,
-            ..VolumeOptions::default()
-        };
-        let db = nandex::options().volume(options).open_on(device.into())?;
-        let threads = self.stated.stated().options(index.config.kind(), without_threads())?;
-        let drive = make(db.volume(), config, (&index.config, &threads))?;
-        Ok((db, drive))
+    fn device(&self) -> String {
+        self.file.display().to_string()
     }
 }

@@ -9,7 +9,7 @@ use clap::ValueEnum;
 use nandex_kvssd::{DriveStats, ReplayPlan, ReplayReport, TraceFormat, TraceReader};
 use serde::Serialize;
 
-use super::place::MeasuredArgs;
+use super::place::MeasuredDrive;
 use super::shown::{run_rows, use_rows};
 use crate::console::{Console, aligned};
 use crate::exit::{FAILURE, Quiet};
@@ -42,7 +42,7 @@ impl From<FormatWord> for TraceFormat {
 
 /// The trace, and the drive.
 #[derive(Debug, clap::Args)]
-pub struct Args {
+pub struct Args<D: clap::Args> {
     /// Trace to replay; `-` is stdin
     #[arg(long, value_name = "FILE")]
     trace: PathBuf,
@@ -50,7 +50,7 @@ pub struct Args {
     #[arg(long)]
     format: FormatWord,
     #[command(flatten)]
-    drive: MeasuredArgs,
+    drive: D,
     /// Commands in flight
     #[arg(long, value_name = "COUNT", default_value_t = 64)]
     depth: usize,
@@ -81,7 +81,7 @@ struct Replayed {
 ///
 /// # Errors
 /// The first line that does not parse, a failed read or write; silently, refused commands and an interrupt.
-pub fn run(args: &Args, console: &Console) -> Result<()> {
+pub fn run<D: MeasuredDrive>(args: &Args<D>, console: &Console) -> Result<()> {
     let interrupt = Interrupt::listen()?;
     let (input, total) = open_trace(&args.trace)?;
     let plan = ReplayPlan {

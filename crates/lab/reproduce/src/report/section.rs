@@ -99,8 +99,11 @@ impl Part {
 
 /// Returns the command that runs one experiment again.
 pub(super) fn command(paper: Paper, name: &str, scale: Scale) -> String {
-    let mut text =
-        format!("nandex reproduce {} --only {name} --scale {}", paper.structure(), scale.times());
+    let mut text = format!(
+        "nandex-lab reproduce {} --only {name} --scale {}",
+        paper.structure(),
+        scale.times()
+    );
     if scale.seed() != Scale::default().seed() {
         let _ = write!(text, " --seed {}", scale.seed());
     }
@@ -201,7 +204,7 @@ mod tests {
         let one_each = Counted { near: 1, off: 1, far: 1, fitted: 1, stated: 1, own: 1 };
         assert_eq!(part.counted, one_each);
         assert!(
-            part.section.contains("nandex reproduce rhik --only figure-1 --scale 64 --seed 7<")
+            part.section.contains("nandex-lab reproduce rhik --only figure-1 --scale 64 --seed 7<")
         );
         assert!((1..=6).all(|row| part.section.contains(&format!(">1.{row}</span>"))));
         let kept = serde_json::to_string(&part).unwrap();

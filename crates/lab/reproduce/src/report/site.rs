@@ -89,7 +89,7 @@ fn write_index(out: &mut String, parts: &[Part], scale: Scale) -> fmt::Result {
 
 /// Returns the command that makes all pages again.
 fn command(scale: Scale) -> String {
-    let mut text = format!("nandex reproduce all --report DIR --scale {}", scale.times());
+    let mut text = format!("nandex-lab reproduce all --report DIR --scale {}", scale.times());
     if scale.seed() != Scale::default().seed() {
         let _ = write!(text, " --seed {}", scale.seed());
     }
@@ -222,7 +222,7 @@ fn write_constants(out: &mut String, constants: &[Constant], more: &str) -> fmt:
         out,
         "<header>\n<p class=\"eyebrow\">Experiments run again</p>\n<h1>Fitted constants</h1>\n\
          <p class=\"lead\">Constants that were chosen so that a printed number comes out. Rows that give such a \
-         number back are marked as fitted. <code>nandex reproduce constants</code> prints \
+         number back are marked as fitted. <code>nandex-lab reproduce constants</code> prints \
          them.</p>\n{more}</header>\n\
          <section>\n<div class=\"wide\"><table class=\"rows\">\n<thead><tr><th>Name</th><th>What it is</th>\
          <th>Value</th><th>Fitted to</th></tr></thead>\n<tbody>",

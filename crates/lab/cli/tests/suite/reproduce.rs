@@ -1,4 +1,4 @@
-//! Runs `nandex reproduce` as a child process: its output, the page it writes, its errors.
+//! Runs `nandex-lab reproduce` as a child process: its output, the page it writes, its errors.
 
 use std::fs;
 
@@ -60,7 +60,7 @@ fn the_other_papers_can_be_run_too() {
 #[test]
 fn a_corpus_is_counted_by_the_papers_designs() {
     let folder = Folder::new();
-    fs::write(folder.path("text"), include_str!("../../../../README.md"))
+    fs::write(folder.path("text"), include_str!("../../../../../README.md"))
         .expect("it can be written");
     let words = "reproduce counting --corpus text --only corpus --report r.html --json";
     let outcome = folder.run(&format!("{words} --progress none"));
@@ -73,7 +73,7 @@ fn a_corpus_is_counted_by_the_papers_designs() {
     folder.assert_refused(
         "1 | reproduce counting --corpus absent --report x.html | absent: No such file\n\
          1 | reproduce counting --only corpus | `corpus` needs --corpus PATH\n\
-         1 | reproduce cascade --corpus text | --corpus is for `nandex reproduce counting`",
+         1 | reproduce cascade --corpus text | --corpus is for `nandex-lab reproduce counting`",
     );
     assert!(!folder.path("x.html").exists());
 }
@@ -171,7 +171,7 @@ fn a_row_alone_is_printed_by_its_number_and_wrong_words_are_refused() {
         "1 | reproduce rhik --only capacity --row 9.1 --scale 8192 | capacity has no row 9.1: its tables have\n\
          1 | reproduce rhik --row 1.1 | --row names a row of one experiment, and 5 are to run\n\
          2 | reproduce rhik --row 1 | expected the number of a table and that of a row, such as 2.1\n\
-         1 | reproduce rhik --threads 2 | --threads is for `nandex reproduce all`\n\
+         1 | reproduce rhik --threads 2 | --threads is for `nandex-lab reproduce all`\n\
          1 | reproduce all | give their folder with --report DIR\n\
          1 | reproduce all --report x --row 1.1 | --corpus and --row are for one paper\n\
          1 | reproduce all --report x --only rhik/merge | no experiment rhik/merge; there are bufferhash/conclusions",

@@ -1,4 +1,4 @@
-//! `nandex sim`: runs a load on a simulated device, and reports the results.
+//! `nandex-lab sim`: runs a load on a simulated device, and reports the results.
 
 use std::fs::File;
 use std::io::{BufReader, Write};
@@ -17,9 +17,9 @@ use nandex_sim::trace::{Options, TraceFormat, TraceReader};
 use nandex_sim::workload::Gaps;
 use serde::Serialize;
 
-use crate::console::{Console, aligned};
-use crate::size;
-use crate::unfinished::{begin_output, cannot_write};
+use nandex_cli::console::{Console, aligned};
+use nandex_cli::size;
+use nandex_cli::unfinished::{begin_output, cannot_write};
 
 /// The most spans and requests in a trace file: some 200 MB.
 const TRACED_MAX: usize = 1 << 20;

@@ -1,4 +1,4 @@
-//! `nandex reproduce`: runs the experiments of a paper, or of all papers, on simulated drives.
+//! `nandex-lab reproduce`: runs the experiments of a paper, or of all papers, on simulated drives.
 
 mod all;
 mod kept;
@@ -14,9 +14,9 @@ use nandex_reproduce::{
     html, text,
 };
 
-use crate::console::{Console, ProgressMode};
-use crate::size;
-use crate::unfinished::{begin_output, cannot_write, write_output};
+use nandex_cli::console::{Console, ProgressMode};
+use nandex_cli::size;
+use nandex_cli::unfinished::{begin_output, cannot_write, write_output};
 
 /// The experiments, the scale, and the report.
 #[derive(Debug, clap::Args)]
@@ -103,7 +103,7 @@ pub fn run(args: &Args, console: &Console) -> Result<()> {
 
 fn show_constants(args: &Args, console: &Console) -> Result<()> {
     if !args.only.is_empty() || args.row.is_some() || args.corpus.is_some() {
-        bail!("`nandex reproduce constants` runs nothing: it takes --report and --json only");
+        bail!("`nandex-lab reproduce constants` runs nothing: it takes --report and --json only");
     }
     let constants = constants()?;
     if let Some(path) = &args.report {
@@ -115,7 +115,7 @@ fn show_constants(args: &Args, console: &Console) -> Result<()> {
 fn run_paper(paper: Paper, scale: Scale, args: &Args, console: &Console) -> Result<()> {
     if args.threads.is_some() {
         bail!(
-            "--threads is for `nandex reproduce all`; a paper's experiments run one after another"
+            "--threads is for `nandex-lab reproduce all`; a paper's experiments run one after another"
         );
     }
     let chosen = chosen(all(paper, args.corpus.as_deref())?, &args.only)?;
@@ -163,7 +163,9 @@ fn all(paper: Paper, corpus: Option<&Path>) -> Result<Vec<Box<dyn Experiment>>> 
     let mut all = experiments(paper);
     match corpus {
         Some(path) if paper == Paper::Counting => all.push(on_corpus(Corpus::read(path)?)),
-        Some(_) => bail!("--corpus is for `nandex reproduce counting`; the others read no text"),
+        Some(_) => {
+            bail!("--corpus is for `nandex-lab reproduce counting`; the others read no text")
+        }
         None => {}
     }
     Ok(all)

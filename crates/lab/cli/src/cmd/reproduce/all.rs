@@ -1,4 +1,4 @@
-//! `nandex reproduce all`: runs the experiments of all papers, on all cores, and writes pages with an index.
+//! `nandex-lab reproduce all`: runs the experiments of all papers, on all cores, and writes pages with an index.
 
 use std::fmt::Write as _;
 use std::num::NonZero;
@@ -15,9 +15,9 @@ use serde_json::value::RawValue;
 
 use super::Args;
 use super::kept::{Kept, KeptFolder, Run};
-use crate::console::{Console, Steps};
-use crate::size;
-use crate::unfinished::write_output;
+use nandex_cli::console::{Console, Steps};
+use nandex_cli::size;
+use nandex_cli::unfinished::write_output;
 
 /// The outcomes of all papers.
 #[derive(Debug, Serialize)]
@@ -42,10 +42,10 @@ struct PaperRan {
 /// are.
 pub fn run(scale: Scale, args: &Args, console: &Console) -> Result<()> {
     let Some(folder) = &args.report else {
-        bail!("`nandex reproduce all` writes pages: give their folder with --report DIR");
+        bail!("`nandex-lab reproduce all` writes pages: give their folder with --report DIR");
     };
     if args.corpus.is_some() || args.row.is_some() {
-        bail!("--corpus and --row are for one paper, such as `nandex reproduce counting`");
+        bail!("--corpus and --row are for one paper, such as `nandex-lab reproduce counting`");
     }
     let tasks = chosen(tasks(), &args.only)?;
     let kept_folder = KeptFolder::open(folder, Run::of(scale)?)?;

@@ -1,4 +1,4 @@
-//! Runs `nandex sim` as a child process: every workload, every trace format, each output, each error.
+//! Runs `nandex-lab sim` as a child process: every workload, every trace format, each output, each error.
 
 use std::fs;
 
