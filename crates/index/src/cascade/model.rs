@@ -2,9 +2,9 @@
 //!
 //! With N keys, buffers of M fingerprints and R = N / M buffers' worth of keys:
 //!
-//! - **One level** takes every buffer as it comes. The j-th of them writes j buffers' worth, so a key is written (R +
-//!   1) / 2 times, and a lookup reads one page. With R = 16 that is 8.5 times, at 11 bits a key about 12 bytes: less
-//!   than the log's 5 bytes and one key of 8 together. Up to 16 there is one level.
+//! - **One level** takes every buffer as it comes. The j-th of them writes j buffers' worth, so a key is written
+//!   (R + 1) / 2 times, and a lookup reads one page. With R = 16 that is 8.5 times, at 11 bits a key about 12 bytes:
+//!   less than the log's 5 bytes and one key of 8 together. Up to 16 there is one level.
 //! - **Levels** of fan-out T: level l holds M T^(l+1), and what arrives in it is u(l) buffers' worth: u(0) = 1, and
 //!   u(l) = T^(l-1) (T + 1), because T buffers fill level 0 and the next one takes them down. The c-th arrival
 //!   writes c u(l). A level that fills up and is taken down, T arrivals in level 0 and T - 1 below, writes

@@ -7,10 +7,10 @@
 //! the other calls.
 //!
 //! * For a table these are `insert_ns`. A case has each figure as the median of its runs, `lookup_fraction`
-//! and `success` of a mix, and `reads_per_operation`, a histogram of lookups by pages read, the last bucket
-//! "or more". The keys of a single case are at the top level, too.
+//!   and `success` of a mix, and `reads_per_operation`, a histogram of lookups by pages read, the last bucket
+//!   "or more". The keys of a single case are at the top level, too.
 //! * For a filter or an index of neighbours these are `change_ns`. A case has `curves`, for inserts: one per
-//! run, of points with the operations done and the seconds since the start.
+//!   run, of points with the operations done and the seconds since the start.
 //!
 //! A figure that does not apply or is unknown is `null`. Keys are added, never changed, while `schema` stays.
 

@@ -11,14 +11,14 @@
 //! [`Ssd`](nandex_sim::Ssd). DiskSim's rules:
 //!
 //! 1. **Channel.** One transfer at a time, of a whole request. Completions go before arrivals. A write
-//!   crosses before its pages start. A read starts when it reaches the head of the arrivals and the channel
-//!   is free, and crosses when its last page is read. A write's end takes no time on the channel, but waits
-//!   for it.
+//!    crosses before its pages start. A read starts when it reaches the head of the arrivals and the channel
+//!    is free, and crosses when its last page is read. A write's end takes no time on the channel, but waits
+//!    for it.
 //! 2. **Element.** One page at a time, in the order of arrival, of reads and writes alike.
 //! 3. **Layout.** At the start every host page is mapped, block by block over the planes, and one block of
-//!   each plane is begun. The last block that the host sees is never sealed, so it is never cleaned.
+//!    each plane is begun. The last block that the host sees is never sealed, so it is never cleaned.
 //! 4. **Write.** It goes to the plane with the most free pages, of those whose active page is newer than the
-//!   copy it replaces. A write that fills a block programs its summary page as well.
+//!    copy it replaces. A write that fills a block programs its summary page as well.
 //! 5. **Cleaning.** Before each page (a read as well) one block of one plane in need is cleaned, again and
 //!    again, planes in turn. Moved pages stay in their plane and do not cross the pins.
 //! 6. **Wear** ([`Cleaning::WearAware`]). Candidates are the sealed blocks that have as few valid pages as any

@@ -4,7 +4,7 @@
 //!   level, so that only data blocks are ever read. Blocks of 2 KiB, which cross
 //!   into a second page less often than larger ones, no compression (random bytes).
 //! * If filters do not fit into half of the budget, the last level has none (`expect_point_read_hits`): a hit
-//! costs the same, and filters that must be read from disk would cost a read each.
+//!   costs the same, and filters that must be read from disk would cost a read each.
 //! * A load in key order goes through fjall's own ingestion, slice by slice.
 //! * The budget's rest after filters, indexes and memtables is shared by the block cache and the page cache,
 //!   because fjall does not read with O_DIRECT.

@@ -8,8 +8,8 @@
 //!   key order puts in 13 of each 25 pairs, which leaves pages that are half full, and then the other 12,
 //!   which fills them to 97 %.
 //! * The cache is five eighths of the budget; redb reads through the page cache, which has the rest. For a
-//! table of many times the budget it is a fifth: leaves that are read once push the branches out of redb's
-//! cache, and the kernel keeps pages that were read twice (measured: 1.06 reads per hit, else 1.29).
+//!   table of many times the budget it is a fifth: leaves that are read once push the branches out of redb's
+//!   cache, and the kernel keeps pages that were read twice (measured: 1.06 reads per hit, else 1.29).
 //! * Values of 8 bytes are redb's integers, which need no lengths; longer ones are its slices, with 4 bytes more each.
 //! * One read transaction and open table per thread. redb has no batched lookup; a batch is a loop.
 

@@ -12,7 +12,7 @@
 //!
 //! Invariants
 //! 1. An update is in the log before it is in the map, both under one lock, which a capture takes too. So a
-//!   capture has every update before the log position that it names.
+//!    capture has every update before the log position that it names.
 //! 2. Replaying an update again changes nothing: the newest one of a key is replayed last.
 //!
 //! | operation | flash reads | flash writes | RAM |

@@ -6,8 +6,8 @@
 //!   which it rounds to powers of two. Its counts are copies of a fingerprint, one each, and are left out.
 //! * `fastbloom` gets its best number of probes for the rate.
 //! * `xorf`'s binary fuse filter is static: inserts collect keys, 8 bytes each, and the sync that ends them
-//! builds it, which takes some 24 bytes of RAM per key for that time. Its rate of false positives is 1 in
-//! 256.
+//!   builds it, which takes some 24 bytes of RAM per key for that time. Its rate of false positives is 1 in
+//!   256.
 
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 

@@ -2,7 +2,7 @@
 //!
 //! * Keys are native integers with LMDB's integer comparison, its cheapest.
 //! * `WRITE_MAP` and `NO_SYNC` (not at `--durability always`): pages are written once, by the kernel, at a
-//! time of its choice. The load ends with a forced sync, which is timed.
+//!   time of its choice. The load ends with a forced sync, which is timed.
 //! * `NO_READ_AHEAD`: random lookups gain nothing from neighbours, and memory is short.
 //! * `NO_MEM_INIT`. No cache of its own: the page cache is one, and the cgroup bounds it.
 //! * One write transaction per 65,536 inserts (per call at `always`); batches are sorted first, so that

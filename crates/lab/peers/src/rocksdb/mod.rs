@@ -1,7 +1,7 @@
 //! RocksDB, tuned for point lookups in little memory.
 //!
 //! * Full Bloom filters of 12 bits per key on whole keys, and indexes, are outside the block cache
-//! (`cache_index_and_filter_blocks` off), so no read ever fetches one: misses cost almost no read.
+//!   (`cache_index_and_filter_blocks` off), so no read ever fetches one: misses cost almost no read.
 //! * If filters do not fit into half of the budget, the last level has none (`optimize_filters_for_hits`): a
 //!   hit costs the same, and filters in partitions that must be read from disk would cost a read each. The
 //!   indexes, a quarter of a byte per entry, stay in memory whole.

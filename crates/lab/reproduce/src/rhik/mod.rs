@@ -12,7 +12,7 @@
 //!
 //! 1. A store is an access of the index and then an update of it; a retrieval is an access.
 //! 2. Reads of an access are counted before the update, so that a rewrite of tables or levels counts for no
-//!   access.
+//!    access.
 //! 3. Both indexes have entries of the same bytes: those of the key-value drive.
 
 mod capacity;

@@ -2,18 +2,18 @@
 //!
 //! The model, in the words of the laws of [`Device`](nandex_device::Device):
 //! 1. A write takes effect when its completion is returned (by `wait`, `write`, or the drop of its queue); a
-//!   read sees the content at the time of its push. This exposes a caller that reads before it has waited.
+//!    read sees the content at the time of its push. This exposes a caller that reads before it has waited.
 //! 2. `sync` makes durable all changes that have taken effect, and none that is still in flight.
 //! 3. `discard` takes effect at once: its pages then hold garbage, durable after the next `sync`.
 //! 4. `grow` is durable when it returns, as a file's is; it makes nothing else durable.
 //! 5. The power fails in the middle of a counted operation (write, sync, grow, discard): see
-//!   [`SimDevice::cut_after`](crate::SimDevice::cut_after). It and everything after it fails, including
-//!   reads.
+//!    [`SimDevice::cut_after`](crate::SimDevice::cut_after). It and everything after it fails, including
+//!    reads.
 //! 6. A power cut leaves everything that was durable; then each change that had taken effect since the last
-//!   sync, in that order; then each change that was in flight, in the order of the pushes, the one that the
-//!   cut hit being the last. The seed decides for each change whether it is lost, whole, or mixed; and in a
-//!   mixed one for each page whether it is old, new, or torn, sector by sector of 512 bytes. Since an earlier
-//!   change may be lost while a later one is kept, this covers every order.
+//!    sync, in that order; then each change that was in flight, in the order of the pushes, the one that the
+//!    cut hit being the last. The seed decides for each change whether it is lost, whole, or mixed; and in a
+//!    mixed one for each page whether it is old, new, or torn, sector by sector of 512 bytes. Since an earlier
+//!    change may be lost while a later one is kept, this covers every order.
 //!
 //! The same operations in the same order with the same seed leave the same bytes.
 

@@ -5,7 +5,7 @@
 //! * **paged** (BloomFlash, and the buffered Bloom filter of the HotStorage'11 deck): a hash chooses a page
 //!   with all bits of a key. A key waits in the buffer as 4 bytes, a lookup reads one page.
 //! * **elevator** (Canim et al. 2010, and the deck's elevator Bloom filter): bits are anywhere, each waits as
-//! 4 bytes, and a lookup reads a page per probe until one is not set.
+//!   4 bytes, and a lookup reads a page per probe until one is not set.
 //!
 //! The buffer (`pool`) is divided into **regions** of 256 KiB in the order of the file, in chunks from one
 //! common pool. A thread of its own (`sweep`) cycles through the file in I/O chunks of 512 KiB, several of
