@@ -43,7 +43,7 @@ lint: tools compiler ## Clippy, warnings refused
 
 .PHONY: unit
 unit: compiler ## Unit and integration tests, the tidy test and the commands of the docs among them
-	$(CARGO) test $(FLAGS) $(MUTANTS) --tests
+	$(CARGO) test $(FLAGS) $(MUTANTS) --tests --no-fail-fast
 
 .PHONY: doctest
 doctest: compiler ## The examples in docstrings and in README.md

@@ -76,6 +76,13 @@ fn bytes_written_are_counted_for_each_byte_of_the_real_values() {
 }
 
 #[test]
+fn a_setting_that_cannot_work_ends_with_the_code_of_a_wrong_command_line() {
+    let folder = tempfile::tempdir().unwrap();
+    let arguments = format!("{FLAGS} --workload insert --index map --value-bytes 7");
+    assert_eq!(bench(folder.path(), &arguments).status.code(), Some(2));
+}
+
+#[test]
 fn values_of_a_width_that_cannot_be_are_refused_by_name() {
     for (arguments, words) in [
         ("--index map --value-bytes 7", "--value-bytes 7: from 8 to 4096, such as 100"),
