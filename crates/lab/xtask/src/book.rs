@@ -91,12 +91,11 @@ fn examples(pages: &[&File], files: &[File]) -> Vec<Violation> {
 /// The lines outside fences, with their numbers.
 fn prose(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let mut fenced = false;
-    let outside = move |line: &str| {
+    let mut outside = move |line: &str| {
         let is_fence = line.trim_start().starts_with("```");
         fenced ^= is_fence;
         !fenced && !is_fence
     };
-    let mut outside = outside;
     text.lines().enumerate().filter(move |(_, line)| outside(line)).map(|(at, line)| (at + 1, line))
 }
 

@@ -45,8 +45,7 @@ impl Corpus {
         let merged = merged.or_else(|error| self.abandon(error))?;
         self.commit(|state| {
             state.runs.truncate(first);
-            // Additions and their removals may leave nothing, and a run of nothing has no blocks.
-            state.runs.extend(Some(merged).filter(|run| run.terms > 0));
+            state.add_run(merged);
             state.unused.extend(old.iter().copied().map(Self::replaced));
             Ok(())
         })?;

@@ -62,7 +62,7 @@ impl Corpus {
             state.outdate_ranked();
             state.documents += other.state.documents;
             state.occurrences += other.state.occurrences;
-            state.runs.extend(runs);
+            runs.into_iter().for_each(|run| state.add_run(run));
             state.unapplied = Some(unapplied);
             Ok(())
         })?;

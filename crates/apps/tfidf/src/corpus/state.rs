@@ -105,6 +105,12 @@ impl State {
         Ok(state)
     }
 
+    /// Names a run, the newest. One without terms is not named, as it has no blocks: additions and their removals may
+    /// leave nothing.
+    pub(super) fn add_run(&mut self, run: RunInfo) {
+        self.runs.extend(Some(run).filter(|run| run.terms > 0));
+    }
+
     /// Returns the number of entries of terms in the tables, and in runs.
     pub(super) fn terms(&self) -> (u64, u64) {
         let in_runs = self.runs.iter().map(|run| run.terms).sum();

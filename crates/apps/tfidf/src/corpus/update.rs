@@ -233,7 +233,7 @@ impl Corpus {
             state.outdate_ranked();
             state.documents = changed(state.documents, signed.0)?;
             state.occurrences = changed(state.occurrences, signed.1)?;
-            state.runs.extend(Some(run).filter(|run| run.terms > 0));
+            state.add_run(run);
             let are_removed = change == Change::Remove;
             state.unapplied = Some(Unapplied { run: id, blocks, are_removed });
             Ok(())
