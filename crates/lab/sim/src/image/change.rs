@@ -29,7 +29,7 @@ impl Change {
     /// Creates a write of bytes, a whole number of pages. It copies them.
     pub(crate) fn write(start: u64, bytes: &[u8]) -> Self {
         let shared = |page: &[u8]| {
-            Arc::<[u8]>::from(page).try_into().expect("chunks are exactly a page long")
+            Arc::new(Page::new(page.try_into().expect("chunks are exactly a page long")))
         };
         let pages = bytes.chunks_exact(PAGE_BYTES).map(shared).collect();
         Self { start, content: Content::Bytes(pages) }
@@ -43,7 +43,9 @@ impl Change {
     /// Flips a bit in the `index`-th page to be written.
     pub(crate) fn flip(&mut self, index: usize, bit: usize) {
         if let Content::Bytes(pages) = &mut self.content {
-            Arc::make_mut(&mut pages[index])[bit / 8] ^= 1 << (bit % 8);
+            let mut bytes = **pages[index];
+            bytes[bit / 8] ^= 1 << (bit % 8);
+            pages[index] = Arc::new(Page::new(bytes));
         }
     }
 
@@ -110,7 +112,7 @@ fn survive_page(number: u64, new: &Slot, image: &mut Pages, fates: &mut Fates) {
                     old.copy_from_slice(new);
                 }
             }
-            image.set(number, Slot::Page(Arc::new(torn)));
+            image.set(number, Slot::Page(Arc::new(Page::new(torn))));
         }
     }
 }

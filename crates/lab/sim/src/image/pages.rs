@@ -6,15 +6,18 @@
 //! represents all the pages below it: so an empty device is one slot, and a discard of a terabyte a few.
 
 use std::fmt;
-use std::ops::Range;
-use std::sync::Arc;
+use std::ops::{Deref, Range};
+use std::sync::{Arc, OnceLock};
 
 use nandex_device::PAGE_BYTES;
 
 use crate::workload::SplitMix64;
 
-/// The bytes of one page.
-pub(crate) type Page = [u8; PAGE_BYTES];
+/// One page, whose hash is computed once: the images after thousands of cuts share it.
+pub(crate) struct Page {
+    bytes: [u8; PAGE_BYTES],
+    hash: OnceLock<u64>,
+}
 
 const FANOUT_BITS: u32 = 5;
 const FANOUT: usize = 1 << FANOUT_BITS;
@@ -43,6 +46,31 @@ pub(crate) struct Pages {
     root: Slot,
     /// The levels of nodes below the root's slot: `32^height` pages have a place.
     height: u32,
+}
+
+impl Page {
+    /// Creates a page with these bytes.
+    pub(crate) fn new(bytes: [u8; PAGE_BYTES]) -> Self {
+        Self { bytes, hash: OnceLock::new() }
+    }
+
+    fn hash(&self) -> u64 {
+        *self.hash.get_or_init(|| hash_bytes(&self.bytes))
+    }
+}
+
+impl Deref for Page {
+    type Target = [u8; PAGE_BYTES];
+
+    fn deref(&self) -> &Self::Target {
+        &self.bytes
+    }
+}
+
+impl fmt::Debug for Page {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Page").field(&self.hash()).finish()
+    }
 }
 
 impl Slot {
@@ -189,7 +217,7 @@ fn hash(slot: &Slot, before: u64, page: u64, height: u32) -> u64 {
     match slot {
         Slot::Zeros => before,
         Slot::Garbage => mix(mix(before, page), u64::from(height)),
-        Slot::Page(bytes) => mix(mix(before, page), hash_bytes(bytes)),
+        Slot::Page(bytes) => mix(mix(before, page), bytes.hash()),
         Slot::Node(node) => {
             let cover = 1 << ((height - 1) * FANOUT_BITS);
             let slots = (page..).step_by(cover).zip(&node.slots);
@@ -199,7 +227,7 @@ fn hash(slot: &Slot, before: u64, page: u64, height: u32) -> u64 {
 }
 
 /// Hashes bytes by four sums of words that do not depend on one another.
-fn hash_bytes(bytes: &Page) -> u64 {
+fn hash_bytes(bytes: &[u8; PAGE_BYTES]) -> u64 {
     let mut sums = [1, 2, 3, 4];
     for words in bytes.chunks_exact(32) {
         for (sum, word) in sums.iter_mut().zip(words.chunks_exact(8)) {
@@ -234,7 +262,7 @@ mod tests {
     }
 
     fn page_of(byte: u8) -> Slot {
-        Slot::Page(Arc::new([byte; PAGE_BYTES]))
+        Slot::Page(Arc::new(Page::new([byte; PAGE_BYTES])))
     }
 
     #[test]
