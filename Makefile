@@ -15,6 +15,8 @@ TARGET ?= page
 SECONDS ?= 60
 ARGS ?=
 JOBS ?=
+# Many tests wait for a disk or a child process.
+TEST_THREADS = $(shell echo $$((2 * $$(nproc))))
 # One build serves all tests: those in which a barrier of durability can be switched off, and all others.
 MUTANTS := --workspace --features nandex-trial/mutants
 FLAGS := --locked $(if $(JOBS),-j $(JOBS))
@@ -43,7 +45,7 @@ lint: tools compiler ## Clippy, warnings refused
 
 .PHONY: unit
 unit: compiler ## Unit and integration tests, the tidy test and the commands of the docs among them
-	$(CARGO) test $(FLAGS) $(MUTANTS) --tests --no-fail-fast
+	RUST_TEST_THREADS=$${RUST_TEST_THREADS:-$(TEST_THREADS)} $(CARGO) test $(FLAGS) $(MUTANTS) --tests --no-fail-fast
 
 .PHONY: doctest
 doctest: compiler ## The examples in docstrings and in README.md
@@ -135,6 +137,16 @@ ray: environment ## The Python package on Ray and Dask, whose shards are killed 
 WHEELS ?= $(BUILT)/wheels
 wheel: environment ## The Python package's wheel, optimised, in WHEELS
 	$(PYENV)/bin/maturin build $(FLAGS) --release --manifest-path crates/python/Cargo.toml --out $(WHEELS)
+
+.PHONY: dist
+DIST ?= $(BUILT)/dist
+dist: compiler ## The commands, optimised, in DIST, each with its line tables in a file beside it
+	$(CARGO) build $(FLAGS) --release -p nandex-cli -p nandex-lab-cli
+	mkdir -p $(DIST)
+	for name in nandex nandex-lab; do \
+	  objcopy --only-keep-debug $(BUILT)/release/$$name $(DIST)/$$name.debug && \
+	  objcopy --strip-all --add-gnu-debuglink=$(DIST)/$$name.debug $(BUILT)/release/$$name $(DIST)/$$name || exit 1; \
+	done
 
 .PHONY: python-bench
 LSH ?=
