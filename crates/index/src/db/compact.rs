@@ -63,7 +63,7 @@ impl Database {
     /// ```
     pub fn compact(&self, name: &str, watch: &Watch<'_>) -> Result<Compacted> {
         let volume = &self.volume;
-        let before = pages_bytes(volume, name);
+        let before = self.pages_bytes(name);
         let kind = registry::kind_in(volume, name)?;
         let mut entries = 0;
         match registry::find(&kind).map(|row| &row.family) {
@@ -82,7 +82,7 @@ impl Database {
         }
         // Freed pages are reusable once no checkpoint refers to them.
         volume.checkpoint()?;
-        let flash_bytes = pages_bytes(volume, name);
+        let flash_bytes = self.pages_bytes(name);
         Ok(Compacted { entries, flash_bytes_before: before, flash_bytes })
     }
 
@@ -175,17 +175,4 @@ fn copy(old: &TableOrMap, new: &TableOrMap, entries: u64, watch: &Watch<'_>) -> 
         put(&mut batch)?;
     }
     Ok(copied)
-}
-
-/// The bytes of the pages of a structure and its parts; for a map, including those of its keys.
-fn pages_bytes(volume: &Volume, name: &str) -> u64 {
-    let keys = table_name(name);
-    let is_map = TableOrMap::is_map(volume, name);
-    let owners = || [name].into_iter().chain(is_map.then_some(&keys[..]));
-    let is_of = |found: &str| {
-        owners().any(|owner| found == owner || nandex_store::is_part_of(found, owner))
-    };
-    let structures = volume.structures();
-    let pages = structures.iter().filter(|it| is_of(&it.name)).map(|it| it.pages);
-    pages.sum::<u64>() * nandex_device::PAGE_BYTES as u64
 }

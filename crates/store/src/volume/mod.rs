@@ -390,12 +390,24 @@ impl Volume {
     /// # Errors
     /// [`Error::NoSuchStructure`], [`Error::Busy`] while it is open, or a failed write.
     pub fn drop_structure(&self, name: &str) -> Result<()> {
+        self.drop_structures(&[name])
+    }
+
+    /// Removes structures with their parts in one checkpoint, and frees their pages: after a crash all of them are
+    /// there, or none.
+    ///
+    /// # Errors
+    /// As [`drop_structure`](Self::drop_structure).
+    pub fn drop_structures(&self, names: &[&str]) -> Result<()> {
         self.inner.poison.check()?;
         self.inner.refuse_read_only()?;
-        let kind = self.inner.root().kind_of(name)?;
-        let mut dropped = vec![self.open_structure(name, &kind)?];
-        for part in self.structures().into_iter().filter(|it| is_part_of(&it.name, name)) {
-            dropped.push(self.open_structure(&part.name, &part.kind)?);
+        let mut dropped = Vec::new();
+        for name in names {
+            let kind = self.inner.root().kind_of(name)?;
+            dropped.push(self.open_structure(name, &kind)?);
+            for part in self.structures().into_iter().filter(|it| is_part_of(&it.name, name)) {
+                dropped.push(self.open_structure(&part.name, &part.kind)?);
+            }
         }
         dropped.iter().for_each(|structure| self.inner.root().remove(structure.id));
         self.checkpoint()
