@@ -1,5 +1,6 @@
 //! The short way to embed: files that are new, existing, or something else, and RAM that is shared.
 
+mod counted;
 mod lived;
 mod opening;
 

@@ -183,6 +183,8 @@ struct Inner<T: Table> {
     /// The RAM that its cache may take from a pool, unless its table manages that.
     spare: OnceLock<Arc<SpareRam>>,
     cleaning: Cleaning,
+    /// The updates that had changed its keys by the latest count of them, and that count.
+    counted: Mutex<Option<(u64, u64)>>,
     counters: LargeCounters,
     /// The end of the last period of [`nandex_store::Durability::Every`], by the device's clock.
     period_start_ns: AtomicU64,
@@ -240,6 +242,7 @@ impl<T: Table + 'static> LargeTable<T> {
             batches,
             spare: OnceLock::new(),
             cleaning: Cleaning::default(),
+            counted: Mutex::default(),
             counters: LargeCounters::default(),
             period_start_ns: AtomicU64::new(volume.device().now()),
         });
@@ -461,8 +464,12 @@ fn check_widths(table: &impl Table) -> Result<()> {
 /// replaced.
 /// record that was replaced must be known.
 fn replaces_unread(volume: &Volume, table: &impl Table, values: &ValueLog) -> bool {
-    let is_hash = volume.hasher().kind() != HashKind::Identity;
-    is_hash && table.counts_keys() && !values.config().when_full.evicts()
+    is_hash(&volume.hasher()) && table.counts_keys() && !values.config().when_full.evicts()
+}
+
+/// Returns whether a fingerprint is a hash of the whole key.
+fn is_hash(hasher: &KeyHasher) -> bool {
+    hasher.kind() != HashKind::Identity
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -472,6 +479,11 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 impl<T: Table> Inner<T> {
     fn fingerprint(&self, key: &[u8]) -> Fingerprint {
         format::grouped_fingerprint(self.hasher.hash(key), key, self.group_bytes)
+    }
+
+    /// Returns whether no two keys share a record, because all 128 bits of a fingerprint come from a hash of the key.
+    fn has_a_key_a_record(&self) -> bool {
+        self.group_bytes == 0 && is_hash(&self.hasher)
     }
 
     /// Returns whether it was created by this handle and nothing was put yet.

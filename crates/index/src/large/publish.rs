@@ -36,6 +36,8 @@ pub(super) struct Updates {
     noted: u64,
     closed: u64,
     published: u64,
+    /// The number of updates ever that may have changed the number of keys: all but those that moved a record.
+    changed: u64,
     /// Whether publishing `closing` failed.
     is_stuck: bool,
     /// Fingerprints that batches looked up ahead and whose records were not replaced since, by the batch's number.
@@ -76,6 +78,11 @@ impl Updates {
         self.noted
     }
 
+    /// Returns the number of updates ever that may have changed the number of keys.
+    pub(super) fn changed(&self) -> u64 {
+        self.changed
+    }
+
     /// Returns whether there was never an update.
     pub(super) fn is_unused(&self) -> bool {
         self.noted == 0
@@ -107,6 +114,7 @@ impl Updates {
         self.ahead.values_mut().for_each(|batch| _ = batch.remove(&fingerprint));
         if !is_moved {
             self.changes.note(&fingerprint);
+            self.changed += 1;
         }
         self.open.insert(fingerprint, update);
         self.noted += 1;
