@@ -5,9 +5,10 @@ use nandex::{Advice, Policy, Prediction, Requirements};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::error::{Raised, raise};
+use crate::error::raise;
+use crate::kind::{KEY_BYTES, VALUE_BYTES};
 use crate::number::{Reals, count, integer, optional, real, size};
-use crate::table::{KEY_BYTES, VALUE_BYTES};
+use crate::words;
 
 /// The most operations a second.
 const RATE_MAX: f64 = 1e12;
@@ -29,10 +30,14 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
 /// ('slicehash', 1)
 #[pyfunction]
 #[expect(clippy::too_many_arguments, reason = "keywords in Python")]
-#[pyo3(signature = (
-    entries, *, key_bytes=8, value_bytes=8, ram=None, flash=None, policy="fifo", inserts_per_s=0.0, lookups_per_s=0.0,
-    miss_share=0.5, update_share=0.0
-))]
+#[pyo3(
+    signature = (
+        entries, *, key_bytes=8, value_bytes=8, ram=None, flash=None, policy=Policy::Fifo, inserts_per_s=0.0,
+        lookups_per_s=0.0, miss_share=0.5, update_share=0.0
+    ),
+    text_signature = "(entries, *, key_bytes=8, value_bytes=8, ram=None, flash=None, policy='fifo', \
+                      inserts_per_s=0.0, lookups_per_s=0.0, miss_share=0.5, update_share=0.0)"
+)]
 fn advise<'py>(
     py: Python<'py>,
     entries: &Bound<'py, PyAny>,
@@ -40,14 +45,12 @@ fn advise<'py>(
     #[pyo3(from_py_with = value_bytes)] value_bytes: u32,
     ram: Option<&Bound<'py, PyAny>>,
     flash: Option<&Bound<'py, PyAny>>,
-    policy: &str,
+    #[pyo3(from_py_with = policy_of)] policy: Policy,
     #[pyo3(from_py_with = inserts_per_s)] inserts_per_s: f64,
     #[pyo3(from_py_with = lookups_per_s)] lookups_per_s: f64,
     #[pyo3(from_py_with = miss_share)] miss_share: f64,
     #[pyo3(from_py_with = update_share)] update_share: f64,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let policy: Policy =
-        policy.parse().map_err(|reason| Raised::Config.new(format!("policy: {reason}")))?;
     let entries = count(entries, "entries")?;
     let requirements = Requirements {
         ram_bytes: optional(ram, "ram", size)?,
@@ -59,6 +62,10 @@ fn advise<'py>(
     let advice = py.detach(|| requirements.advise()).map_err(raise)?;
     let dict = dict_of(py, &advice)?;
     py.import("nandex._stats")?.getattr("Advice")?.call1((advice.to_string(), dict))
+}
+
+fn policy_of(given: &Bound<'_, PyAny>) -> PyResult<Policy> {
+    words::policy(given, "policy")
 }
 
 fn key_bytes(given: &Bound<'_, PyAny>) -> PyResult<u32> {

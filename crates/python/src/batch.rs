@@ -1,5 +1,5 @@
-//! Keys and values from Python as slices of bytes: single ones, and batches from lists, numpy arrays and
-//! Arrow arrays. Bytes are not copied; a batch is processed in slices, so that signals are handled between
+//! Keys and values from Python as slices of bytes: single ones, and batches from lists, numpy arrays, Arrow
+//! arrays, and columns of pandas and polars. The bytes of most arrays are not copied; a batch is processed in slices, so that signals are handled between
 //! them.
 
 use std::borrow::Cow;
@@ -89,6 +89,10 @@ pub enum Form {
     Numpy,
     /// An Arrow array.
     Arrow,
+    /// A Series, or another column, of pandas.
+    Pandas,
+    /// A Series of polars.
+    Polars,
 }
 
 impl Form {
@@ -98,14 +102,24 @@ impl Form {
             Self::List => "list",
             Self::Numpy => "numpy",
             Self::Arrow => "arrow",
+            Self::Pandas => "pandas",
+            Self::Polars => "polars",
         }
     }
+
+    fn of(word: &str) -> Self {
+        let all = [Self::Numpy, Self::Arrow, Self::Pandas, Self::Polars];
+        all.into_iter().find(|form| form.word() == word).unwrap_or(Self::List)
+    }
 }
+
+/// The form of a batch, and the object that was given, whose index or name its answers may have.
+pub type Asked<'py> = (Form, Bound<'py, PyAny>);
 
 /// A batch of keys or of values.
 pub struct Batch<'py> {
     what: &'static str,
-    form: Form,
+    asked: Asked<'py>,
     /// The number of elements, if it is known before the end.
     len: Option<usize>,
     source: Source<'py>,
@@ -157,7 +171,7 @@ impl<'py> Batch<'py> {
     pub fn new(given: &Bound<'py, PyAny>, what: &'static str, fits: Fits) -> PyResult<Self> {
         let is_plain = given.cast::<PyList>().is_ok() || given.cast::<PyTuple>().is_ok();
         if is_plain && fits != Fits::U64 {
-            return Self::objects(given, what);
+            return Self::objects((Form::List, given.clone()), given, what);
         }
         let helpers = helpers(given.py())?;
         let taken = match fits {
@@ -166,40 +180,43 @@ impl<'py> Batch<'py> {
             Fits::Width(bytes) => helpers.call_method1("take", (given, what, bytes)),
         }?;
         if taken.is_none() {
-            return Self::objects(given, what);
+            return Self::objects((Form::List, given.clone()), given, what);
         }
-        Self::array(what, &taken)
+        if let Ok((form, elements)) = taken.extract::<(String, Bound<'py, PyAny>)>() {
+            return Self::objects((Form::of(&form), given.clone()), &elements, what);
+        }
+        Self::array(what, given, &taken)
     }
 
-    fn objects(given: &Bound<'py, PyAny>, what: &'static str) -> PyResult<Self> {
+    fn objects(asked: Asked<'py>, given: &Bound<'py, PyAny>, what: &'static str) -> PyResult<Self> {
         let iterator = given.try_iter().map_err(|_| {
             Raised::InputType.new(format!(
-                "a batch of {what}s of the type {}: give a list, a numpy array or an Arrow array",
+                "a batch of {what}s of the type {}: give a list, an array of numpy or Arrow, or a column of pandas or polars",
                 type_name(given)
             ))
         })?;
         let len = given.len().ok();
-        Ok(Self { what, form: Form::List, len, source: Source::Objects(iterator), done: 0 })
+        Ok(Self { what, asked, len, source: Source::Objects(iterator), done: 0 })
     }
 
     /// Makes a batch of what `take` of `nandex/_batches.py` returned for an array.
-    fn array(what: &'static str, taken: &Bound<'py, PyAny>) -> PyResult<Self> {
+    fn array(
+        what: &'static str,
+        given: &Bound<'py, PyAny>,
+        taken: &Bound<'py, PyAny>,
+    ) -> PyResult<Self> {
         let (form, len, data, width, strips, offsets): Taken<'py> = taken.extract()?;
-        let form = match form.as_str() {
-            "arrow" => Form::Arrow,
-            "numpy" => Form::Numpy,
-            _ => Form::List,
-        };
+        let asked = (Form::of(&form), given.clone());
         let source = match offsets {
             Some(offsets) => Source::Spans { data, offsets },
             None => Source::Packed(Packed { data, width, strips }),
         };
-        Ok(Self { what, form, len: Some(len), source, done: 0 })
+        Ok(Self { what, asked, len: Some(len), source, done: 0 })
     }
 
-    /// The form in which it was given.
-    pub fn form(&self) -> Form {
-        self.form
+    /// The form in which it was given, and the object.
+    pub fn asked(&self) -> Asked<'py> {
+        self.asked.clone()
     }
 
     /// The number of elements, if it is known.

@@ -1,28 +1,26 @@
 //! Exact counts of keys: `nandex.Counter`.
 //!
-//! The table stores keys of one width. A key of up to [`LONGEST_MAX`] bytes is followed by zeros and by its
-//! length, as the command `nandex count` stores it.
+//! The table stores keys of one width: a key of up to `key_form::LONGEST_MAX` bytes is followed by zeros and by
+//! its length, as the command `nandex count` stores it.
 
 use std::ops::{ControlFlow, RangeInclusive};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use nandex::counting::Keys;
-use nandex::{Counter as _, Counting, Error, Filter as _};
+use nandex::{Counter as _, Counting, Filter as _};
 use numpy::IntoPyArray;
 use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict, PyTuple};
+use pyo3::types::{PyBytes, PyDict, PyMapping, PyTuple};
 
-use crate::batch::{Batch, Fits, SLICE, Slice, bytes_of};
+use crate::batch::{Batch, Fits, SLICE, bytes_of};
 use crate::entries::{Datum, Entries, Part};
 use crate::error::Raised;
 use crate::handle::{Closing, Handle};
+use crate::key_form::KeyForm;
 use crate::number::{integer, optional};
 use crate::stats;
-
-/// The longest keys that a counter can be made for, in bytes.
-pub const LONGEST_MAX: u8 = nandex::counting::KEY_BYTES_MAX as u8 - 1;
+use crate::views;
 
 /// The amounts that can be added or subtracted.
 const AMOUNTS: RangeInclusive<i64> = -i64::MAX..=i64::MAX;
@@ -45,72 +43,6 @@ impl Closing for Handle<Counting> {
 pub struct Counter {
     handle: Arc<Handle<Counting>>,
     form: KeyForm,
-}
-
-/// The stored form of keys: padded with zeros, then their length.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct KeyForm {
-    longest: u8,
-}
-
-impl KeyForm {
-    /// Creates the form for keys of at most this many bytes, as [`longest_of`] reads them.
-    pub fn new(longest: u8) -> Self {
-        Self { longest }
-    }
-
-    /// Returns the kind of keys that the table stores.
-    pub fn keys(self) -> Keys {
-        Keys::Whole(self.longest + 1)
-    }
-
-    fn width(self) -> usize {
-        usize::from(self.longest) + 1
-    }
-
-    /// Appends a key as it is stored.
-    fn store(self, key: &[u8], stored: &mut Vec<u8>) -> nandex::Result<()> {
-        let Some(zeros) = usize::from(self.longest).checked_sub(key.len()) else {
-            return Err(Error::TooLong {
-                what: "key",
-                limit: self.longest.into(),
-                found: key.len() as u64,
-                remedy: "make the counter with a larger `longest`, or count a digest of the key",
-            });
-        };
-        stored.extend_from_slice(key);
-        stored.resize(stored.len() + zeros, 0);
-        stored.push(key.len() as u8);
-        Ok(())
-    }
-
-    fn stored(self, key: &[u8]) -> nandex::Result<Vec<u8>> {
-        let mut stored = Vec::with_capacity(self.width());
-        self.store(key, &mut stored).map(|()| stored)
-    }
-
-    fn store_all(self, keys: &Slice<'_>) -> nandex::Result<Vec<u8>> {
-        let mut stored = Vec::with_capacity(keys.len() * self.width());
-        keys.all().into_iter().try_for_each(|key| self.store(key, &mut stored))?;
-        Ok(stored)
-    }
-
-    /// Stores all keys; in place of each key that is too long it stores one that the table cannot contain.
-    fn store_all_or_none(self, keys: &Slice<'_>) -> Vec<u8> {
-        let mut stored = Vec::with_capacity(keys.len() * self.width());
-        for key in keys.all() {
-            if self.store(key, &mut stored).is_err() {
-                stored.resize(stored.len() + self.width(), u8::MAX);
-            }
-        }
-        stored
-    }
-
-    /// Returns the original key of a stored one.
-    fn key_of(self, stored: &[u8]) -> &[u8] {
-        let len = stored.last().map_or(0, |len| usize::from(*len));
-        stored.get(..len).unwrap_or(stored)
-    }
 }
 
 impl Counter {
@@ -165,7 +97,8 @@ impl Counter {
         sign: i64,
     ) -> PyResult<()> {
         if let Some(given) = given {
-            match given.hasattr("items")? {
+            // A Series has items too, and is a batch.
+            match given.cast::<PyMapping>().is_ok() || given.cast::<Self>().is_ok() {
                 true => self.add_amounts(given, sign)?,
                 false => self.add_each(given, sign)?,
             }
@@ -179,6 +112,22 @@ impl Counter {
             Ok(stored) => counting.count(&stored),
             // It was never added.
             Err(_) => Ok(0),
+        })
+    }
+
+    /// Folds all counts above 0, until a signal stops it.
+    fn fold<T: Send>(
+        &self,
+        py: Python<'_>,
+        first: T,
+        add: impl Fn(T, u64) -> T + Sync,
+    ) -> PyResult<T> {
+        self.handle.call_watched(py, |counting, stop| {
+            let counts = counting.iter().take_while(|_| !stop.load(Ordering::Relaxed));
+            { counts }.try_fold(first, |folded, counted| match u64::try_from(counted?.1) {
+                Ok(count) if count > 0 => Ok(add(folded, count)),
+                _ => Ok(folded),
+            })
         })
     }
 
@@ -275,6 +224,49 @@ impl Counter {
         Ok(top.into_iter().map(shown).collect())
     }
 
+    /// Returns the count of a key, or the default for a key without one.
+    #[pyo3(signature = (key, default=None))]
+    fn get(
+        &self,
+        py: Python<'_>,
+        key: &Bound<'_, PyAny>,
+        default: Option<Py<PyAny>>,
+    ) -> PyResult<Py<PyAny>> {
+        match self.count(py, key)? {
+            0 => Ok(default.unwrap_or_else(|| py.None())),
+            count => count.into_py_any(py),
+        }
+    }
+
+    /// Returns the sum of all counts. Reads the whole table once.
+    ///
+    /// >>> words = db.counter("words", keys=100_000)
+    /// >>> words.update("the cat and the hat".split())
+    /// >>> words.total(), len(words)
+    /// (5, 4)
+    fn total(&self, py: Python<'_>) -> PyResult<u128> {
+        self.fold(py, 0, |total, count| total + u128::from(count))
+    }
+
+    /// Returns an iterator over the keys, each as often as its count, in no order. It reads the whole table.
+    fn elements(slf: &Bound<'_, Self>) -> PyResult<Py<PyAny>> {
+        views(slf.py())?.getattr("elements")?.call1((slf,)).map(Bound::unbind)
+    }
+
+    /// Sets all counts to 0, key by key.
+    fn clear(&self, py: Python<'_>) -> PyResult<()> {
+        let keys = self.entries(Part::Keys)?;
+        let mut removed = 0_usize;
+        while let Some((Datum::Bytes(key), _)) = keys.next_entry(py)? {
+            self.handle.call(py, |counting| counting.remove(&self.form.stored(&key)?))?;
+            removed += 1;
+            if removed.is_multiple_of(SLICE) {
+                py.check_signals()?;
+            }
+        }
+        Ok(())
+    }
+
     /// Adds the counts of other counters, in one pass over each; the others do not change. All must have the
     /// same `longest`, and two files must be made with the same `hash_key`. After a KeyboardInterrupt, counts
     /// added so far stay.
@@ -344,11 +336,59 @@ impl Counter {
     /// The length of the longest key that the counter takes, in bytes.
     #[getter]
     fn longest(&self) -> u8 {
-        self.form.longest
+        self.form.longest()
     }
 
     fn __getitem__(&self, py: Python<'_>, key: &Bound<'_, PyAny>) -> PyResult<u64> {
         self.count(py, key)
+    }
+
+    /// Sets the count of a key: removes it and adds the count. Of two threads that do this with one key, the
+    /// counts may add up.
+    fn __setitem__(
+        &self,
+        py: Python<'_>,
+        key: &Bound<'_, PyAny>,
+        #[pyo3(from_py_with = amount)] count: i64,
+    ) -> PyResult<()> {
+        let key = bytes_of(key, "key")?;
+        self.handle.call(py, |counting| {
+            let stored = self.form.stored(&key)?;
+            counting.remove(&stored)?;
+            if count == 0 { Ok(()) } else { counting.add(&stored, count) }
+        })
+    }
+
+    fn __len__(&self, py: Python<'_>) -> PyResult<usize> {
+        self.fold(py, 0, |keys, _| keys + 1)
+    }
+
+    fn __bool__(&self, py: Python<'_>) -> PyResult<bool> {
+        Ok(self.entries(Part::Keys)?.next_entry(py)?.is_some())
+    }
+
+    fn __eq__(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        operator(slf, "have_equal_counts", other)
+    }
+
+    /// Returns a `collections.Counter` in RAM.
+    fn __add__(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        operator(slf, "sum_of", other)
+    }
+
+    fn __radd__(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        operator(slf, "sum_of", other)
+    }
+
+    /// Adds the counts of another counter, of this package or of collections.
+    fn __iadd__(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> PyResult<()> {
+        let (py, this) = (slf.py(), slf.get());
+        match other.cast::<Self>() {
+            Ok(other) if other.get().form == this.form => {
+                this.handle.merge(py, &other.get().handle, absorb)
+            }
+            _ => this.change(Some(other), None, 1),
+        }
     }
 
     fn __delitem__(&self, py: Python<'_>, key: &Bound<'_, PyAny>) -> PyResult<()> {
@@ -387,12 +427,13 @@ impl Counter {
     }
 }
 
-/// Returns the length of the longest key, in bytes.
-///
-/// # Errors
-/// Fails for a length that the counting table does not take.
-pub fn longest_of(given: &Bound<'_, PyAny>) -> PyResult<u8> {
-    integer(given, "longest", 1..=LONGEST_MAX)
+/// Calls a function of `nandex/_views.py` with a counter and another operand.
+fn operator(
+    counter: &Bound<'_, Counter>,
+    name: &str,
+    other: &Bound<'_, PyAny>,
+) -> PyResult<Py<PyAny>> {
+    views(counter.py())?.getattr(name)?.call1((counter, other)).map(Bound::unbind)
 }
 
 fn amount(given: &Bound<'_, PyAny>) -> PyResult<i64> {

@@ -1,35 +1,35 @@
-//! Files of named structures: `nandex.open` and `nandex.Database`.
+//! Files of named structures: `nandex.Database`.
 
-use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-use nandex::device::Create;
-use nandex::{Database as Db, Policy};
+use nandex::Database as Db;
 use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pyo3::types::{PyDict, PyList};
 
-use crate::counter::{Counter, KeyForm, longest_of};
+use crate::catalog::{self, Again, OpenByName, Opener};
+use crate::counter::Counter;
 use crate::dedup::{self, How};
-use crate::error::{Raised, raise};
 use crate::filter::Filter;
 use crate::handle::{Closing, Handle, close_each, note_open};
+use crate::key_form::{KeyForm, longest_of};
+use crate::kind::Kind;
 use crate::map::Map;
-use crate::number::{Reals, count, durability, integer, optional, real, size};
+use crate::number::{Reals, count, optional, real, size};
+use crate::opening::{stating, with};
 use crate::stats;
-use crate::table::{Kind, Table};
+use crate::table::Table;
+use crate::words;
 
-/// Registers the functions that open a file, and their classes.
+/// Registers the classes.
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<Database>()?;
     module.add_class::<Table>()?;
     module.add_class::<Map>()?;
     module.add_class::<Filter>()?;
-    module.add_class::<Counter>()?;
-    module.add_function(wrap_pyfunction!(parameters, module)?)?;
-    module.add_function(wrap_pyfunction!(open, module)?)
+    module.add_class::<Counter>()
 }
 
 /// A file of named structures: tables, maps, filters, counters. `nandex.open` opens one.
@@ -48,6 +48,18 @@ pub struct Database {
 struct OpenFile {
     handle: Handle<Db>,
     structures: Mutex<Vec<Weak<dyn Closing>>>,
+    by_name: OpenByName,
+}
+
+impl Database {
+    /// Creates the object of an open file.
+    pub fn new(path: PathBuf, db: Db) -> Self {
+        let handle = Handle::new(format!("database {:?}", path.display().to_string()), db);
+        let (structures, by_name) = (Mutex::default(), OpenByName::default());
+        let inner = Arc::new(OpenFile { handle, structures, by_name });
+        note_open(Arc::downgrade(&inner) as Weak<dyn Closing>);
+        Self { path, inner }
+    }
 }
 
 impl Closing for OpenFile {
@@ -71,117 +83,32 @@ impl OpenFile {
         closed.and(file)
     }
 
-    /// Registers a structure, so that it is closed with the file.
-    fn adopt<T: Send + Sync + 'static>(&self, what: String, opened: T) -> Arc<Handle<T>>
+    /// Registers a structure, so that it is closed with the file and found by its name. `object` makes the Python
+    /// object of a handle.
+    fn adopt<T: Send + Sync + 'static, P>(
+        &self,
+        (kind, name): (&str, &str),
+        opened: T,
+        object: impl Fn(Arc<Handle<T>>) -> P + Send + Sync + 'static,
+    ) -> P
     where
         Handle<T>: Closing,
+        P: for<'py> IntoPyObjectExt<'py>,
     {
-        let handle = Arc::new(Handle::new(what, opened));
+        let handle = Arc::new(Handle::new(format!("{kind} {name:?}"), opened));
         let weak: Weak<dyn Closing> = Arc::downgrade(&handle) as Weak<dyn Closing>;
         let mut structures = self.structures.lock().unwrap_or_else(PoisonError::into_inner);
         structures.retain(|it| it.strong_count() > 0);
         structures.push(weak.clone());
         note_open(weak);
-        handle
+        let (made, weak) = (object(Arc::clone(&handle)), Arc::downgrade(&handle));
+        let again: Again = Box::new(move |py| {
+            let handle = weak.upgrade().filter(|handle| !handle.is_closed())?;
+            Some(object(handle).into_py_any(py))
+        });
+        self.by_name.note(name, again);
+        made
     }
-}
-
-/// Opens a file, and makes it if it does not exist.
-///
-/// `ram` is the RAM of all structures together, such as "256MiB"; 64 MiB by default. `mode` is "c" to make
-/// the file if it does not exist, "x" if it must be new, "w" if it must exist, and "r" for read-only, which
-/// several processes may do at one time. `log` is the length of a new file's write-ahead log: by default
-/// twice the RAM, and at least 32 MiB. `durability` is when an update is durable: within a number of seconds,
-/// 0.1 by default; "always", before a call returns; or "never", only at `sync` and `close`. `hash_key` is a
-/// number for new files whose filters and counters are to be merged with those of other files.
-///
-/// >>> with nandex.open(path, ram="32MiB") as db:
-/// ...     db.map("m")["key"] = "value"
-/// >>> with nandex.open(path, mode="r") as db:
-/// ...     db.map("m")["key"]
-/// b'value'
-#[pyfunction]
-#[pyo3(signature = (path, ram=None, *, mode="c", log=None, durability=None, hash_key=None))]
-fn open(
-    py: Python<'_>,
-    path: PathBuf,
-    ram: Option<&Bound<'_, PyAny>>,
-    mode: &str,
-    log: Option<&Bound<'_, PyAny>>,
-    durability: Option<&Bound<'_, PyAny>>,
-    hash_key: Option<&Bound<'_, PyAny>>,
-) -> PyResult<Database> {
-    let durability = optional(durability, "durability", self::durability)?;
-    let hash_key = optional(hash_key, "hash_key", |key, name| integer(key, name, 0..=u128::MAX))?;
-    let options = nandex::options();
-    let options = with(options, optional(ram, "ram", size)?, |options, ram| options.ram(ram));
-    let options = with(options, optional(log, "log", size)?, |options, log| options.log(log));
-    let options = with(options, durability, |options, it| options.durability(it));
-    let options = with(options, hash_key, |options, key| options.hash_key(key));
-    let options = match mode {
-        "c" => options,
-        "r" => options.read_only(),
-        "w" => options.create(Create::Open),
-        "x" => options.create(Create::New),
-        _ => {
-            return Err(Raised::Config.new(format!(
-                "mode: {mode:?} is none; give \"c\" to make the file if it does not exist, \"x\" if it must be new, \
-                 \"w\" if it must exist, or \"r\" to read only"
-            )));
-        }
-    };
-    let db = py.detach(|| options.open(&path)).map_err(raise)?;
-    let handle = Handle::new(format!("database {:?}", path.display().to_string()), db);
-    let inner = Arc::new(OpenFile { handle, structures: Mutex::default() });
-    note_open(Arc::downgrade(&inner) as Weak<dyn Closing>);
-    Ok(Database { path, inner })
-}
-
-/// Returns all `parameters=` of a kind of structure: a dict for each, with its `name`, its `meaning`, the
-/// `values` that it can have, its `default` for a million entries or keys, and whether it is `kept` in the
-/// file; options of an opening are not.
-///
-/// >>> {it["name"] for it in nandex.parameters("cascade")} >= {"fan_out", "read_depth"}
-/// True
-#[pyfunction]
-fn parameters<'py>(py: Python<'py>, kind: &str) -> PyResult<Vec<Bound<'py, PyDict>>> {
-    let all = nandex::db::parameters(kind).map_err(raise)?;
-    let one = |it: nandex::raw::Statable| {
-        let dict = PyDict::new(py);
-        dict.set_item("name", it.name)?;
-        dict.set_item("meaning", it.meaning)?;
-        dict.set_item("values", it.values)?;
-        dict.set_item("default", it.default)?;
-        dict.set_item("kept", it.is_kept)?;
-        Ok(dict)
-    };
-    all.into_iter().map(one).collect()
-}
-
-/// Returns the builder with an option, if the option is given.
-fn with<B, T>(builder: B, given: Option<T>, set: impl FnOnce(B, T) -> B) -> B {
-    match given {
-        Some(given) => set(builder, given),
-        None => builder,
-    }
-}
-
-/// Parameters of a structure, by name.
-type Parameters = BTreeMap<String, String>;
-
-/// Returns the builder with each of the parameters.
-fn stating<B>(
-    builder: B,
-    parameters: Option<Parameters>,
-    state: impl Fn(B, String, String) -> B,
-) -> B {
-    let parameters = parameters.into_iter().flatten();
-    parameters.fold(builder, |builder, (name, value)| state(builder, name, value))
-}
-
-fn policy(word: Option<&str>) -> PyResult<Option<Policy>> {
-    let parsed = word.map(str::parse).transpose();
-    parsed.map_err(|reason: String| Raised::Config.new(format!("policy: {reason}")))
 }
 
 #[pymethods]
@@ -207,20 +134,21 @@ impl Database {
     fn table(
         &self,
         py: Python<'_>,
-        name: &str,
+        #[pyo3(from_py_with = words::name)] name: String,
         entries: Option<&Bound<'_, PyAny>>,
         #[pyo3(from_py_with = Kind::of_key)] key: Kind,
         #[pyo3(from_py_with = Kind::of_value)] value: Kind,
         ram: Option<&Bound<'_, PyAny>>,
         cache: Option<&Bound<'_, PyAny>>,
-        policy: Option<&str>,
-        parameters: Option<Parameters>,
+        policy: Option<&Bound<'_, PyAny>>,
+        parameters: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Table> {
-        let policy = self::policy(policy)?;
+        let policy = optional(policy, "policy", words::policy)?;
+        let parameters = optional(parameters, "parameters", words::parameters)?;
         let entries = optional(entries, "entries", count)?;
         let (ram, cache) = (optional(ram, "ram", size)?, optional(cache, "cache", size)?);
         let table = self.inner.handle.call(py, |db| {
-            let builder = db.table(name).widths(key.width(), value.width());
+            let builder = db.table(&name).widths(key.width(), value.width());
             let builder = with(builder, entries, |it, entries| it.entries(entries));
             let builder = with(builder, ram, |it, ram| it.ram(ram));
             let builder = with(builder, cache, |it, cache| it.cache(cache));
@@ -228,7 +156,8 @@ impl Database {
             stating(builder, parameters, |it, name, value| it.parameter(name, value))
                 .create_or_open()
         })?;
-        Ok(Table::new(self.inner.adopt(format!("table {name:?}"), table), key, value))
+        let object = move |handle| Table::new(handle, key, value);
+        Ok(self.inner.adopt(("table", &name), table, object))
     }
 
     /// Opens or makes a map of keys and values of any size.
@@ -244,20 +173,21 @@ impl Database {
     fn map(
         &self,
         py: Python<'_>,
-        name: &str,
+        #[pyo3(from_py_with = words::name)] name: String,
         entries: Option<&Bound<'_, PyAny>>,
         bytes: Option<&Bound<'_, PyAny>>,
         ram: Option<&Bound<'_, PyAny>>,
         cache: Option<&Bound<'_, PyAny>>,
-        policy: Option<&str>,
-        parameters: Option<Parameters>,
+        policy: Option<&Bound<'_, PyAny>>,
+        parameters: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Map> {
-        let policy = self::policy(policy)?;
+        let policy = optional(policy, "policy", words::policy)?;
+        let parameters = optional(parameters, "parameters", words::parameters)?;
         let entries = optional(entries, "entries", count)?;
         let (bytes, ram) = (optional(bytes, "bytes", size)?, optional(ram, "ram", size)?);
         let cache = optional(cache, "cache", size)?;
         let map = self.inner.handle.call(py, |db| {
-            let builder = with(db.map(name), entries, |it, entries| it.entries(entries));
+            let builder = with(db.map(&name), entries, |it, entries| it.entries(entries));
             let builder = with(builder, bytes, |it, bytes| it.bytes(bytes));
             let builder = with(builder, ram, |it, ram| it.ram(ram));
             let builder = with(builder, cache, |it, cache| it.cache(cache));
@@ -265,7 +195,7 @@ impl Database {
             stating(builder, parameters, |it, name, value| it.parameter(name, value))
                 .create_or_open()
         })?;
-        Ok(Map::new(self.inner.adopt(format!("map {name:?}"), map)))
+        Ok(self.inner.adopt(("map", &name), map, Map::new))
     }
 
     /// Opens or makes a filter for `keys` different keys, a million by default, with a false positive rate of
@@ -276,24 +206,25 @@ impl Database {
     fn filter(
         &self,
         py: Python<'_>,
-        name: &str,
+        #[pyo3(from_py_with = words::name)] name: String,
         keys: Option<&Bound<'_, PyAny>>,
         rate: Option<&Bound<'_, PyAny>>,
         ram: Option<&Bound<'_, PyAny>>,
-        grow: bool,
-        parameters: Option<Parameters>,
+        #[pyo3(from_py_with = grow_of)] grow: bool,
+        parameters: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Filter> {
         let (keys, ram) = (optional(keys, "keys", count)?, optional(ram, "ram", size)?);
+        let parameters = optional(parameters, "parameters", words::parameters)?;
         let rate = optional(rate, "rate", |rate, name| real(rate, name, Reals::Between0And1))?;
         let filter = self.inner.handle.call(py, |db| {
-            let builder = with(db.filter(name), keys, |it, keys| it.keys(keys));
+            let builder = with(db.filter(&name), keys, |it, keys| it.keys(keys));
             let builder = with(builder, ram, |it, ram| it.ram(ram));
             let builder = with(builder, rate, |it, rate| it.rate(rate));
             let builder = if grow { builder } else { builder.refuse_when_full() };
             stating(builder, parameters, |it, name, value| it.parameter(name, value))
                 .create_or_open()
         })?;
-        Ok(Filter::new(self.inner.adopt(format!("filter {name:?}"), filter)))
+        Ok(self.inner.adopt(("filter", &name), filter, Filter::new))
     }
 
     /// Opens or makes a counter for about `keys` different keys, a million by default, of up to `longest`
@@ -302,22 +233,23 @@ impl Database {
     fn counter(
         &self,
         py: Python<'_>,
-        name: &str,
+        #[pyo3(from_py_with = words::name)] name: String,
         keys: Option<&Bound<'_, PyAny>>,
         #[pyo3(from_py_with = longest_of)] longest: u8,
         ram: Option<&Bound<'_, PyAny>>,
-        parameters: Option<Parameters>,
+        parameters: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Counter> {
         let (keys, ram) = (optional(keys, "keys", count)?, optional(ram, "ram", size)?);
+        let parameters = optional(parameters, "parameters", words::parameters)?;
         let form = KeyForm::new(longest);
         let counting = self.inner.handle.call(py, |db| {
-            let builder = with(db.counting(name), keys, |it, keys| it.keys(keys));
+            let builder = with(db.counting(&name), keys, |it, keys| it.keys(keys));
             let builder = with(builder, ram, |it, ram| it.ram(ram));
             let builder = builder.stored(form.keys());
             stating(builder, parameters, |it, name, value| it.parameter(name, value))
                 .create_or_open()
         })?;
-        Ok(Counter::new(self.inner.adopt(format!("counter {name:?}"), counting), form))
+        Ok(self.inner.adopt(("counter", &name), counting, move |it| Counter::new(it, form)))
     }
 
     /// Finds the duplicate chunks of files and folders, and returns the figures: `total_bytes`,
@@ -341,21 +273,112 @@ impl Database {
         py: Python<'py>,
         paths: &Bound<'py, PyAny>,
         average: Option<&Bound<'py, PyAny>>,
-        chunker: Option<&str>,
-        hash: Option<&str>,
-        compare: bool,
+        chunker: Option<&Bound<'py, PyAny>>,
+        hash: Option<&Bound<'py, PyAny>>,
+        #[pyo3(from_py_with = compare_of)] compare: bool,
         workers: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let how = How::new(paths, (average, chunker, hash), compare, workers)?;
+        let how = How::new(paths, [average, chunker, hash], compare, workers)?;
         dedup::run(py, &self.inner.handle, how.leaving_out(self.path.clone()))
     }
 
-    /// Returns the names and kinds of all structures in the file. A map consists of two.
+    /// Returns the names and kinds of all structures in the file, in the order in which they were made. The
+    /// kind of a map is "map". The database itself is a collection of the names, and `db[name]` opens one.
+    ///
+    /// >>> db.map("urls")["https://example.org/"] = b"<html>..."
+    /// >>> db.structures(), "urls" in db, list(db)
+    /// ([('urls', 'map')], True, ['urls'])
     fn structures(&self, py: Python<'_>) -> PyResult<Vec<(String, String)>> {
-        self.inner.handle.call(py, |db| {
-            let structures = db.volume().structures().into_iter();
-            Ok(structures.map(|it| (it.name, it.kind)).collect())
-        })
+        self.inner.handle.call(py, |db| Ok(db.structures()))
+    }
+
+    /// Drops a structure with all that it holds, and returns the bytes of its pages, which other structures of
+    /// the file use from now on. It must be closed. The file keeps its length; `nandex compact` shortens it.
+    /// `del db[name]` does the same.
+    ///
+    /// >>> with db.map("old") as old:
+    /// ...     old["a"] = "1"
+    /// >>> db.drop("old") > 0, "old" in db
+    /// (True, False)
+    fn drop(
+        &self,
+        py: Python<'_>,
+        #[pyo3(from_py_with = words::name)] name: String,
+    ) -> PyResult<u64> {
+        let structures = self.structures(py)?;
+        if !structures.iter().any(|(it, _)| *it == name) {
+            return Err(catalog::missing(&name, &structures));
+        }
+        self.inner.handle.call(py, |db| db.drop_structure(&name))
+    }
+
+    fn __delitem__(
+        &self,
+        py: Python<'_>,
+        #[pyo3(from_py_with = words::name)] name: String,
+    ) -> PyResult<()> {
+        self.drop(py, name).map(|_| ())
+    }
+
+    fn __contains__(&self, py: Python<'_>, name: &Bound<'_, PyAny>) -> PyResult<bool> {
+        let Ok(name) = name.extract::<String>() else { return Ok(false) };
+        Ok(self.structures(py)?.into_iter().any(|(it, _)| it == name))
+    }
+
+    fn __len__(&self, py: Python<'_>) -> PyResult<usize> {
+        Ok(self.structures(py)?.len())
+    }
+
+    /// A database without structures is true.
+    fn __bool__(&self) -> bool {
+        true
+    }
+
+    fn __iter__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let names = self.structures(py)?.into_iter().map(|(name, _)| name);
+        Ok(PyList::new(py, names)?.try_iter()?.into_any())
+    }
+
+    /// Opens the structure of a name as what it is; one that is open is returned again. Keys and values of
+    /// 8 bytes of a table are numbers.
+    fn __getitem__(
+        &self,
+        py: Python<'_>,
+        #[pyo3(from_py_with = words::name)] name: String,
+    ) -> PyResult<Py<PyAny>> {
+        if let Some(open) = self.inner.by_name.get(py, &name)? {
+            return Ok(open);
+        }
+        let structures = self.structures(py)?;
+        let Some((_, kind)) = structures.iter().find(|(it, _)| *it == name) else {
+            return Err(catalog::missing(&name, &structures));
+        };
+        match self.inner.handle.call(py, |db| catalog::opener(db, &name, kind))? {
+            Some(Opener::Map) => {
+                let map = self.inner.handle.call(py, |db| db.map(&name).create_or_open())?;
+                self.inner.adopt(("map", &name), map, Map::new).into_py_any(py)
+            }
+            Some(Opener::Table(key, value)) => {
+                let builder = |db: &Db| db.table(&name).widths(key, value).create_or_open();
+                let table = self.inner.handle.call(py, builder)?;
+                let object =
+                    move |handle| Table::new(handle, Kind::of_width(key), Kind::of_width(value));
+                self.inner.adopt(("table", &name), table, object).into_py_any(py)
+            }
+            Some(Opener::Filter) => {
+                let filter = self.inner.handle.call(py, |db| db.filter(&name).create_or_open())?;
+                self.inner.adopt(("filter", &name), filter, Filter::new).into_py_any(py)
+            }
+            Some(Opener::Counter) => {
+                let counting =
+                    self.inner.handle.call(py, |db| db.counting(&name).create_or_open())?;
+                let form = KeyForm::of(counting.config().keys)
+                    .ok_or_else(|| catalog::not_opened(&name, "counting table of fingerprints"))?;
+                let object = move |it| Counter::new(it, form);
+                self.inner.adopt(("counter", &name), counting, object).into_py_any(py)
+            }
+            None => Err(catalog::not_opened(&name, kind)),
+        }
     }
 
     /// Compacts a structure into the least space, and returns the rest to the file. It must be closed. A
@@ -369,9 +392,13 @@ impl Database {
     /// ...         del map[str(n).encode()]
     /// >>> db.compact("compacted")["entries"]
     /// 10
-    fn compact<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
+    fn compact<'py>(
+        &self,
+        py: Python<'py>,
+        #[pyo3(from_py_with = words::name)] name: String,
+    ) -> PyResult<Bound<'py, PyAny>> {
         let go_on = |_share: f64| ControlFlow::Continue(());
-        let done = self.inner.handle.call(py, |db| db.compact(name, &go_on))?;
+        let done = self.inner.handle.call(py, |db| db.compact(&name, &go_on))?;
         let dict = PyDict::new(py);
         dict.set_item("entries", done.entries)?;
         dict.set_item("flash_bytes_before", done.flash_bytes_before)?;
@@ -433,4 +460,12 @@ impl Database {
     fn __repr__(&self) -> String {
         self.inner.handle.shown()
     }
+}
+
+fn grow_of(given: &Bound<'_, PyAny>) -> PyResult<bool> {
+    words::flag(given, "grow")
+}
+
+fn compare_of(given: &Bound<'_, PyAny>) -> PyResult<bool> {
+    words::flag(given, "compare")
 }

@@ -11,6 +11,7 @@ use crate::error::{Raised, raise, raise_io};
 use crate::handle::Handle;
 use crate::number::{integer, optional, size};
 use crate::stats;
+use crate::words;
 
 /// The number of fingerprints that an index is made for; it grows.
 const ENTRIES: u64 = 100_000;
@@ -21,7 +22,7 @@ pub struct How {
 }
 
 /// The average chunk, the chunker and the hash, as given.
-type Given<'a, 'py> = (Option<&'a Bound<'py, PyAny>>, Option<&'a str>, Option<&'a str>);
+type Given<'a, 'py> = [Option<&'a Bound<'py, PyAny>>; 3];
 
 impl How {
     /// Reads the options.
@@ -30,13 +31,14 @@ impl How {
     /// Fails for an unknown chunker or hash, an impossible average, and no paths.
     pub fn new<'py>(
         paths: &Bound<'py, PyAny>,
-        (average, chunker, hash): Given<'_, 'py>,
+        [average, chunker, hash]: Given<'_, 'py>,
         compare: bool,
         workers: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Self> {
         let refuse = |field, reason: String| Raised::Config.new(format!("{field}: {reason}"));
         let usual = IndexSettings::default();
-        let chunker = chunker.map(str::parse::<Chunker>).transpose();
+        let chunker = optional(chunker, "chunker", words::text)?;
+        let chunker = chunker.map(|word| word.parse::<Chunker>()).transpose();
         let chunker = chunker.map_err(|error| refuse("chunker", error.to_string()))?;
         let chunker = chunker.unwrap_or(usual.chunking.chunker());
         let average = match average {
@@ -45,7 +47,8 @@ impl How {
         };
         let chunking = Chunking::new(chunker, average)
             .map_err(|error| refuse("average", error.to_string()))?;
-        let hash = hash.map(str::parse::<Hash>).transpose();
+        let hash = optional(hash, "hash", words::text)?;
+        let hash = hash.map(|word| word.parse::<Hash>()).transpose();
         let hash = hash.map_err(|error| refuse("hash", error.to_string()))?.unwrap_or(usual.hash);
         let usual = Options::new(paths_of(paths)?);
         let within =
@@ -65,10 +68,11 @@ impl How {
 
 /// Reads one path, or a list of paths.
 fn paths_of(given: &Bound<'_, PyAny>) -> PyResult<Vec<PathBuf>> {
+    let path = |given: &Bound<'_, PyAny>| words::path(given, "paths");
     if given.cast::<PyList>().is_ok() || given.cast::<PyTuple>().is_ok() {
-        return given.extract();
+        return given.try_iter()?.map(|given| path(&given?)).collect();
     }
-    Ok(vec![given.extract()?])
+    Ok(vec![path(given)?])
 }
 
 /// Reads the paths, with an index in a table of the database that is named after its settings.

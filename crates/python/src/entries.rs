@@ -1,6 +1,7 @@
 //! Iterators over all entries of a structure. A thread reads ahead, since a structure's iterator borrows the
 //! structure; the thread ends with the Python object, and when the structure is closed.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
@@ -194,6 +195,18 @@ impl Drop for Entries {
             drop(thread.join());
         }
     }
+}
+
+/// Returns the number of entries; fewer, once a signal has set the flag, whose exception is raised instead.
+///
+/// # Errors
+/// Fails with the first entry that does.
+pub fn counted<E>(
+    entries: impl Iterator<Item = nandex::Result<E>>,
+    stop: &AtomicBool,
+) -> nandex::Result<usize> {
+    let entries = entries.take_while(|_| !stop.load(Ordering::Relaxed));
+    { entries }.try_fold(0, |count, entry| entry.map(|_| count + 1))
 }
 
 fn read<T: Send + Sync>(

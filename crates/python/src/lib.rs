@@ -7,7 +7,9 @@
 #![forbid(unsafe_code)]
 
 mod advise;
+mod answers;
 mod batch;
+mod catalog;
 mod counter;
 mod database;
 mod dedup;
@@ -16,14 +18,18 @@ mod entries;
 mod error;
 mod filter;
 mod handle;
+mod key_form;
+mod kind;
 mod lsh;
 mod map;
 mod number;
+mod opening;
 mod sketch;
 mod stats;
 mod table;
 mod terms;
 mod tfidf;
+mod words;
 
 use pyo3::prelude::*;
 
@@ -34,10 +40,16 @@ fn _nandex(module: &Bound<'_, PyModule>) -> PyResult<()> {
     number::register(module)?;
     handle::register(module)?;
     database::register(module)?;
+    opening::register(module)?;
     advise::register(module)?;
     digest::register(module)?;
     lsh::register(module)?;
     tfidf::register(module)?;
     sketch::register(module)?;
     terms::register(module)
+}
+
+/// Returns the package's Python file of what structures share with mappings of Python.
+fn views(py: Python<'_>) -> PyResult<Bound<'_, PyModule>> {
+    py.import("nandex._views")
 }

@@ -1,24 +1,25 @@
 //! Maps of keys and values of any size: `nandex.Map`, a `MutableMapping`.
 
+use std::ops::ControlFlow;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use nandex::{AnyTable, LargeTable};
 use numpy::IntoPyArray;
 use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict, PyList, PyTuple};
+use pyo3::types::{PyBytes, PyDict, PyTuple};
 
-use crate::batch::{Batch, Fits, Form, Pairs, SLICE, Slice, bytes_of, helpers};
+use crate::answers::{LargeAnswers, Values};
+use crate::batch::{Asked, Batch, Fits, Pairs, SLICE, Slice, bytes_of, helpers};
 use crate::entries::{Datum, Entries, Part};
 use crate::error::Raised;
 use crate::handle::{Closing, Handle};
 use crate::stats;
+use crate::views;
 
 /// A table of keys and values of any size.
 pub type Large = LargeTable<AnyTable>;
-
-/// The values of a slice's keys.
-type Values = Vec<Option<Vec<u8>>>;
 
 impl Closing for Handle<Large> {
     fn close_open(&self, py: Python<'_>) -> PyResult<()> {
@@ -92,14 +93,14 @@ impl Map {
 fn pairs_of<'py>(
     keys: &Bound<'py, PyAny>,
     values: Option<&Bound<'py, PyAny>>,
-) -> PyResult<(Form, Pairs<'py>)> {
+) -> PyResult<(Asked<'py>, Pairs<'py>)> {
     let (keys, values) = match values {
         Some(values) => (keys.clone(), values.clone()),
         None => helpers(keys.py())?.call_method1("pairs", (keys,))?.extract()?,
     };
     let (keys, values) =
         (Batch::new(&keys, "key", Fits::Any)?, Batch::new(&values, "value", Fits::Any)?);
-    Ok((keys.form(), Pairs::new(keys, values)?))
+    Ok((keys.asked(), Pairs::new(keys, values)?))
 }
 
 /// Returns the present values, and puts the others. The lookups overlap; of two equal keys, the second finds
@@ -133,7 +134,8 @@ impl Map {
     }
 
     /// Returns the values of all keys, in their order, with the default for absent keys; the reads overlap.
-    /// The result is a list, or an Arrow array with nulls if the keys are an Arrow array.
+    /// The result is a list; for an Arrow array of keys an Arrow array with nulls, and for a column of pandas or
+    /// polars a Series.
     ///
     /// >>> pages = db.map("pages")
     /// >>> pages.put_many(["a", "b"], [b"1", b"2"])
@@ -147,10 +149,10 @@ impl Map {
         default: Option<Py<PyAny>>,
     ) -> PyResult<Py<PyAny>> {
         let mut keys = Batch::new(keys, "key", Fits::Any)?;
-        let mut answers = LargeAnswers::new(py, keys.form(), default);
+        let mut answers = LargeAnswers::new(keys.asked(), default);
         while let Some(keys) = keys.next_slice()? {
             let values = self.handle.call(py, |map| map.get_many(&keys.all()))?;
-            answers.extend(py, values)?;
+            answers.extend(values)?;
             py.check_signals()?;
         }
         answers.into_object(py)
@@ -197,11 +199,11 @@ impl Map {
         values: Option<&Bound<'_, PyAny>>,
         default: Option<Py<PyAny>>,
     ) -> PyResult<Py<PyAny>> {
-        let (form, mut pairs) = pairs_of(keys, values)?;
-        let mut answers = LargeAnswers::new(py, form, default);
+        let (asked, mut pairs) = pairs_of(keys, values)?;
+        let mut answers = LargeAnswers::new(asked, default);
         while let Some((keys, values)) = pairs.next_slices()? {
             let found = self.handle.call(py, |map| get_or_put(map, &keys, &values))?;
-            answers.extend(py, found)?;
+            answers.extend(found)?;
             py.check_signals()?;
         }
         answers.into_object(py)
@@ -293,7 +295,7 @@ impl Map {
         Ok(())
     }
 
-    /// Returns a view of the keys. Iterating over it reads the whole map, and so does its length.
+    /// Returns a view of the keys. Iterating over it reads the whole map.
     fn keys(slf: &Bound<'_, Self>) -> PyResult<Py<PyAny>> {
         view(slf, "MapKeys")
     }
@@ -327,8 +329,8 @@ impl Map {
     }
 
     /// Returns the map's figures, and the work done since it was opened: a dict whose `str` is a table.
-    /// `entries` counts a key once for each version that is still stored, and costs nothing; `len` is exact,
-    /// and reads the whole map.
+    /// `entries` is the number of keys to within a percent, and costs nothing; `len` is exact, and reads the
+    /// map's table of keys once after updates.
     fn stats<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let figures = self.handle.call(py, |map| Ok(map.stats()))?;
         stats::shown(stats::of_map(py, &figures)?, self.handle.what())
@@ -384,17 +386,17 @@ impl Map {
     }
 
     fn __len__(&self, py: Python<'_>) -> PyResult<usize> {
-        self.handle.call_watched(py, |map, stop| {
-            let mut count = 0;
-            for entry in map.iter()? {
-                entry?;
-                count += 1;
-                if stop.load(std::sync::atomic::Ordering::Relaxed) {
-                    break;
-                }
-            }
-            Ok(count)
-        })
+        let keys = self.handle.call_watched(py, |map, stop| {
+            map.count_keys(&|_| match stop.load(Ordering::Relaxed) {
+                true => ControlFlow::Break(()),
+                false => ControlFlow::Continue(()),
+            })
+        })?;
+        Ok(keys as usize)
+    }
+
+    fn __eq__(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        views(slf.py())?.getattr("is_equal")?.call1((slf, other)).map(Bound::unbind)
     }
 
     fn __bool__(&self, py: Python<'_>) -> PyResult<bool> {
@@ -427,55 +429,5 @@ impl Map {
 
 /// Creates a view of `nandex/_views.py`.
 fn view(map: &Bound<'_, Map>, class: &str) -> PyResult<Py<PyAny>> {
-    let views = map.py().import("nandex._views")?;
-    Ok(views.getattr(class)?.call1((map,))?.unbind())
-}
-
-/// The values of many keys, in the form of the keys: a list, or bytes and offsets for Arrow.
-enum LargeAnswers {
-    List { list: Py<PyList>, default: Option<Py<PyAny>> },
-    Arrow { data: Vec<u8>, offsets: Vec<i64>, found: Vec<bool> },
-}
-
-impl LargeAnswers {
-    fn new(py: Python<'_>, form: Form, default: Option<Py<PyAny>>) -> Self {
-        match form {
-            Form::Arrow => Self::Arrow { data: vec![], offsets: vec![0], found: vec![] },
-            Form::List | Form::Numpy => Self::List { list: PyList::empty(py).unbind(), default },
-        }
-    }
-
-    fn extend(&mut self, py: Python<'_>, values: Values) -> PyResult<()> {
-        match self {
-            Self::List { list, default } => {
-                let list = list.bind(py);
-                for value in values {
-                    match (value, &*default) {
-                        (Some(value), _) => list.append(PyBytes::new(py, &value))?,
-                        (None, Some(default)) => list.append(default)?,
-                        (None, None) => list.append(py.None())?,
-                    }
-                }
-            }
-            Self::Arrow { data, offsets, found } => {
-                for value in values {
-                    found.push(value.is_some());
-                    data.extend(value.unwrap_or_default());
-                    offsets.push(data.len() as i64);
-                }
-            }
-        }
-        Ok(())
-    }
-
-    fn into_object(self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        match self {
-            Self::List { list, .. } => Ok(list.into_any()),
-            Self::Arrow { data, offsets, found } => {
-                let parts =
-                    (data.into_pyarray(py), offsets.into_pyarray(py), found.into_pyarray(py));
-                Ok(helpers(py)?.call_method1("spans_answer", parts)?.unbind())
-            }
-        }
-    }
+    Ok(views(map.py())?.getattr(class)?.call1((map,))?.unbind())
 }

@@ -209,7 +209,8 @@ fn power(bound: String) -> String {
     power.map_or(bound, |(_, power)| (*power).to_owned())
 }
 
-fn wrong_type(given: &Bound<'_, PyAny>, name: &str, expected: &str) -> PyErr {
+/// The error of a value of another type.
+pub fn wrong_type(given: &Bound<'_, PyAny>, name: &str, expected: &str) -> PyErr {
     let (found, of) = (shown(given), type_name(given));
     Raised::InputType.new(format!("{name}: {found} of the type {of}; {expected}"))
 }

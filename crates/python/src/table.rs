@@ -1,129 +1,19 @@
 //! Tables of fixed widths: `nandex.Table`.
 
-use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use nandex::{AnyTable, Table as _, Value};
 use numpy::IntoPyArray;
 use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyBytes, PyDict, PyString};
+use pyo3::types::PyDict;
 
-use crate::batch::{Batch, Fits, Form, Pairs, bytes_of, helpers};
-use crate::entries::{Datum, Entries, Part};
+use crate::batch::{Asked, Batch, Pairs, helpers};
+use crate::entries::{Entries, Part, counted};
 use crate::error::Raised;
 use crate::handle::{Closing, Handle};
-use crate::number::{integer, is_bool, shown, type_name};
+use crate::kind::{Answers, Kind};
 use crate::stats;
-
-/// The lengths in bytes that keys of a table may have.
-pub const KEY_BYTES: RangeInclusive<u32> = 8..=32;
-pub const VALUE_BYTES: RangeInclusive<u32> = 0..=64;
-
-/// The Python type of a table's keys or values.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Kind {
-    /// An `int` from 0 to 2^64 - 1; 8 bytes, little-endian.
-    U64,
-    /// `bytes` of this length.
-    Bytes(u32),
-}
-
-impl Kind {
-    /// Reads the kind of a table's keys.
-    ///
-    /// # Errors
-    /// Fails as [`of_value`](Self::of_value) does.
-    pub fn of_key(given: &Bound<'_, PyAny>) -> PyResult<Self> {
-        Self::of(given, "key", KEY_BYTES)
-    }
-
-    /// Reads the kind of a table's values.
-    ///
-    /// # Errors
-    /// Fails for a word other than "u64", for a length outside the range, and for another type.
-    pub fn of_value(given: &Bound<'_, PyAny>) -> PyResult<Self> {
-        Self::of(given, "value", VALUE_BYTES)
-    }
-
-    fn of(given: &Bound<'_, PyAny>, name: &str, bytes: RangeInclusive<u32>) -> PyResult<Self> {
-        let Ok(word) = given.cast::<PyString>() else {
-            return integer(given, name, bytes).map(Self::Bytes);
-        };
-        if word.to_str().is_ok_and(|word| word == "u64") {
-            return Ok(Self::U64);
-        }
-        let (found, least, most) = (shown(given), bytes.start(), bytes.end());
-        Err(Raised::Config.new(format!(
-            "{name}: {found}; give \"u64\" for numbers, or how many bytes each has, {least} to {most}"
-        )))
-    }
-
-    /// The length of each in bytes.
-    pub fn width(self) -> u32 {
-        match self {
-            Self::U64 => 8,
-            Self::Bytes(bytes) => bytes,
-        }
-    }
-
-    fn fits(self) -> Fits {
-        match self {
-            Self::U64 => Fits::U64,
-            Self::Bytes(bytes) => Fits::Width(bytes as usize),
-        }
-    }
-
-    fn datum(self, bytes: &[u8]) -> Datum {
-        match (self, bytes.try_into()) {
-            (Self::U64, Ok(number)) => Datum::Number(u64::from_le_bytes(number)),
-            _ => Datum::Bytes(bytes.to_vec()),
-        }
-    }
-
-    fn to_object(self, py: Python<'_>, bytes: &[u8]) -> PyResult<Py<PyAny>> {
-        match (self, bytes.try_into()) {
-            (Self::U64, Ok(number)) => u64::from_le_bytes(number).into_py_any(py),
-            _ => PyBytes::new(py, bytes).into_py_any(py),
-        }
-    }
-
-    /// Returns the bytes of one key or value.
-    fn bytes<'a>(self, given: &'a Bound<'_, PyAny>, what: &str) -> PyResult<One<'a>> {
-        if self != Self::U64 {
-            return bytes_of(given, what).map(One::Bytes);
-        }
-        if !given.is_instance_of::<PyBool>()
-            && let Ok(number) = given.extract::<u64>()
-        {
-            return Ok(One::Number(number.to_le_bytes()));
-        }
-        let is_number = given.hasattr("__index__")? && !is_bool(given);
-        let (raised, found) = match is_number {
-            true => (Raised::Input, shown(given)),
-            false => {
-                let of = format!("{} of the type {}", shown(given), type_name(given));
-                (Raised::InputType, of)
-            }
-        };
-        Err(raised.new(format!("a {what} {found}: the table has numbers from 0 to 2**64 - 1")))
-    }
-}
-
-/// The bytes of one key or value.
-enum One<'a> {
-    Number([u8; 8]),
-    Bytes(std::borrow::Cow<'a, [u8]>),
-}
-
-impl One<'_> {
-    fn get(&self) -> &[u8] {
-        match self {
-            Self::Number(bytes) => bytes,
-            Self::Bytes(bytes) => bytes,
-        }
-    }
-}
 
 /// A hash table with keys of one width, 8 to 32 bytes, and values of one width, 0 to 64 bytes.
 ///
@@ -163,14 +53,14 @@ impl Table {
         &self,
         keys: &Bound<'py, PyAny>,
         values: Option<&Bound<'py, PyAny>>,
-    ) -> PyResult<(Form, Pairs<'py>)> {
+    ) -> PyResult<(Asked<'py>, Pairs<'py>)> {
         let (keys, values) = match values {
             Some(values) => (keys.clone(), values.clone()),
             None => helpers(keys.py())?.call_method1("pairs", (keys,))?.extract()?,
         };
         let keys = Batch::new(&keys, "key", self.key.fits())?;
         let values = Batch::new(&values, "value", self.value.fits())?;
-        Ok((keys.form(), Pairs::new(keys, values)?))
+        Ok((keys.asked(), Pairs::new(keys, values)?))
     }
 
     fn entries(&self, part: Part) -> PyResult<Entries> {
@@ -266,7 +156,7 @@ impl Table {
 
     /// Returns the values of all keys, in their order; the reads overlap. For a list: a list, with the
     /// default for an absent key. For a numpy array: the values, and an array of bool that tells which keys
-    /// are present. For an Arrow array: an Arrow array with nulls.
+    /// are present. For an Arrow array: an Arrow array with nulls. For a column of pandas or polars: a Series.
     ///
     /// >>> seen = db.table("seen", entries=100_000)
     /// >>> seen[1] = 10
@@ -291,7 +181,7 @@ impl Table {
             })?;
             py.check_signals()?;
         }
-        answers.into_object(py, keys.form(), default)
+        answers.into_object(py, keys.asked(), default)
     }
 
     /// Returns which keys are present: an array of bool, in their order. The reads overlap.
@@ -322,7 +212,7 @@ impl Table {
         values: Option<&Bound<'_, PyAny>>,
         default: Option<Py<PyAny>>,
     ) -> PyResult<Py<PyAny>> {
-        let (form, mut pairs) = self.pairs(keys, values)?;
+        let (asked, mut pairs) = self.pairs(keys, values)?;
         let mut answers = Answers::new(self.value, 0);
         while let Some((keys, values)) = pairs.next_slices()? {
             self.handle.call(py, |table| {
@@ -332,7 +222,7 @@ impl Table {
             })?;
             py.check_signals()?;
         }
-        answers.into_object(py, form, default)
+        answers.into_object(py, asked, default)
     }
 
     /// Returns an iterator over the keys, in no order. It reads the whole table.
@@ -440,6 +330,14 @@ impl Table {
         self.handle.call(py, |table| table.contains(key.get()))
     }
 
+    fn __len__(&self, py: Python<'_>) -> PyResult<usize> {
+        self.handle.call_watched(py, |table, stop| counted(table.iter(), stop))
+    }
+
+    fn __bool__(&self, py: Python<'_>) -> PyResult<bool> {
+        Ok(self.keys()?.next_entry(py)?.is_some())
+    }
+
     fn __iter__(&self) -> PyResult<Entries> {
         self.keys()
     }
@@ -462,60 +360,4 @@ impl Table {
     fn __repr__(&self) -> String {
         self.handle.shown()
     }
-}
-
-/// The values of many keys, in the layout of numpy and Arrow.
-struct Answers {
-    kind: Kind,
-    numbers: Vec<u64>,
-    bytes: Vec<u8>,
-    found: Vec<bool>,
-}
-
-impl Answers {
-    fn new(kind: Kind, count: usize) -> Self {
-        let mut answers = Self { kind, numbers: vec![], bytes: vec![], found: vec![] };
-        answers.found.reserve(count);
-        match kind {
-            Kind::U64 => answers.numbers.reserve(count),
-            Kind::Bytes(width) => answers.bytes.reserve(count.saturating_mul(width as usize)),
-        }
-        answers
-    }
-
-    fn extend(&mut self, values: &[Option<Value>]) {
-        self.found.extend(values.iter().map(Option::is_some));
-        match self.kind {
-            Kind::U64 => self.numbers.extend(values.iter().map(number_of)),
-            Kind::Bytes(width) => {
-                for value in values {
-                    let end = self.bytes.len() + width as usize;
-                    self.bytes.extend(value.iter().flat_map(|value| value.iter()));
-                    self.bytes.resize(end, 0);
-                }
-            }
-        }
-    }
-
-    fn into_object(
-        self,
-        py: Python<'_>,
-        form: Form,
-        default: Option<Py<PyAny>>,
-    ) -> PyResult<Py<PyAny>> {
-        let (values, width) = match self.kind {
-            Kind::U64 => (self.numbers.into_pyarray(py).into_any(), None),
-            Kind::Bytes(width) => (self.bytes.into_pyarray(py).into_any(), Some(width)),
-        };
-        let found = self.found.into_pyarray(py);
-        let answer = helpers(py)?
-            .call_method1("fixed_answers", (form.word(), values, found, width, default))?;
-        Ok(answer.unbind())
-    }
-}
-
-/// Returns a value of 8 bytes as a number; 0 if there is none.
-fn number_of(value: &Option<Value>) -> u64 {
-    let bytes = value.as_ref().and_then(|value| value.first_chunk().copied());
-    u64::from_le_bytes(bytes.unwrap_or_default())
 }

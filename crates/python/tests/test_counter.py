@@ -1,6 +1,7 @@
 """Counters: compared with collections.Counter on the same keys."""
 
 import collections
+import hashlib
 import random
 from pathlib import Path
 
@@ -84,3 +85,49 @@ def test_parameters_that_are_stated_are_those_of_the_counter_and_must_stay_so(db
         db.counter("c", keys=1000, parameters={"discipline": "MDB"})
     with pytest.raises(nandex.Error, match="is no parameter; there are"):
         db.counter("other", parameters={"colour": "red"})
+
+
+def test_a_counter_has_the_operations_of_collections(db: nandex.Database) -> None:
+    words = db.counter("words", keys=1000)
+    assert not words and len(words) == 0 and words.total() == 0 and words == {}
+    words.update("the cat and the hat".split())
+    expected = collections.Counter(b"the cat and the hat".split())
+    assert words and len(words) == 4 and words.total() == 5 and words == expected and expected == words
+    assert sorted(words.elements()) == sorted(expected.elements())
+    assert words.get("the") == 2 and words.get("dog") is None and words.get("dog", 0) == 0
+    words["the"] = 7
+    words["dog"] = 3
+    words["cat"] = 0
+    expected.update({b"the": 5, b"dog": 3, b"cat": -1})
+    assert words["the"] == 7 and words == expected and len(words) == 4
+    other = collections.Counter({"the": 1, "new": 2})
+    total = expected + collections.Counter({b"the": 1, b"new": 2})
+    assert type(words + other) is collections.Counter and words + other == other + words == total
+    words += other
+    assert isinstance(words, nandex.Counter) and words == total
+    more = db.counter("more", keys=1000)
+    more["x"] = 1
+    assert words != more and words + more == total + collections.Counter({b"x": 1})
+    words += more
+    assert words["x"] == 1
+    with pytest.raises(TypeError):
+        words + {"a": 1}  # type: ignore[operator]
+    with pytest.raises(nandex.InputTypeError, match="amount"):
+        words["the"] = "many"  # type: ignore[assignment]
+    words.clear()
+    assert len(words) == 0 and words == {}
+    words["the"] = -2
+    words.add("the", 3)
+    assert words["the"] == 1
+
+
+def test_the_remedy_for_a_long_key_is_one_that_works(db: nandex.Database) -> None:
+    with pytest.raises(nandex.InputError, match="larger `longest`, of 31 at most"):
+        db.counter("short", keys=10, longest=8).add("nine byte")
+    key = "a key of more than thirty-one bytes"
+    words = db.counter("words", keys=10)
+    with pytest.raises(nandex.InputError, match="no counter takes longer ones; count a digest") as refused:
+        words.add(key)
+    assert "hashlib.blake2b(key, digest_size=16).digest()" in str(refused.value)
+    words.add(hashlib.blake2b(key.encode(), digest_size=16).digest())
+    assert words.total() == 1

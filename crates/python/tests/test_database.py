@@ -226,3 +226,54 @@ def test_all_that_a_kind_can_be_told_is_listed_with_what_it_may_be() -> None:
     assert listed["read_depth"]["values"] == "1 to 4,096" and listed["read_depth"]["default"] == "32"
     with pytest.raises(nandex.ConfigError, match="there are bufferhash, slicehash"):
         nandex.parameters("generation")
+
+
+def test_a_database_is_a_collection_of_its_structures(path: Path) -> None:
+    with nandex.open(path, ram="64MiB") as db:
+        assert db and len(db) == 0 and list(db) == []
+        with db.map("m") as opened:
+            opened["a"] = "1"
+        db.table("t", entries=1000).insert(7, 8)
+        db.table("d", key=20, value=4, entries=1000).insert(b"k" * 20, b"v" * 4)
+        db.table("g", policy="grow").insert(1, 2)
+        db.filter("f", keys=1000).add("x")
+        db.counter("c", keys=1000, longest=10).add("w")
+        kinds = {"m": "map", "t": "bufferhash", "d": "bufferhash", "g": "growing", "f": "cascade", "c": "counting"}
+        assert db.structures() == list(kinds.items()) and list(db) == list(kinds) and len(db) == 6
+        assert "m" in db and "m-keys" not in db and 7 not in db
+    with nandex.open(path, ram="64MiB") as db:
+        pages = db["m"]
+        assert type(pages) is nandex.Map and pages["a"] == b"1"
+        assert db["m"]["a"] == b"1", "a structure that is open is returned again"
+        assert db["t"][7] == 8 and db["d"][b"k" * 20] == b"v" * 4 and db["g"][1] == 2
+        assert "x" in db["f"] and db["c"]["w"] == 1 and db["c"].longest == 10
+        with pytest.raises(KeyError, match='the file has no structure named "absent"') as refused:
+            db["absent"]
+        assert isinstance(refused.value, nandex.Error) and "it has" in str(refused.value)
+        with pytest.raises(nandex.InUseError, match="close it first"):
+            del db["m"]
+        pages.close()
+        assert db["m"]["a"] == b"1"
+
+
+def test_a_dropped_structure_gives_its_space_back(path: Path) -> None:
+    with nandex.open(path, ram="64MiB") as db:
+
+        def fill(name: str) -> None:
+            with db.map(name) as pages:
+                pages.put_many([b"%d" % number for number in range(2000)], [bytes(1000)] * 2000)
+
+        fill("m0")
+        sizes = []
+        for number in range(1, 6):
+            del db[f"m{number - 1}"]
+            fill(f"m{number}")
+            sizes.append(path.stat().st_size)
+        assert list(db) == ["m5"]
+        assert sizes[-1] == sizes[0], "each map took the space of the one before"
+        assert db.drop("m5") > 2_000_000 and len(db) == 0
+        with pytest.raises(nandex.KeyNotFoundError, match="it has nothing"):
+            del db["m5"]
+        assert len(db.map("m5")) == 0
+    with nandex.open(path, mode="r") as db, pytest.raises(nandex.ReadOnlyError):
+        del db["m5"]

@@ -8,8 +8,8 @@
 ...     "https://example.com/" in seen
 True
 
-Keys and values are `bytes`, or `str` as UTF-8. Batches are lists, numpy arrays or Arrow arrays. All exceptions
-are a `nandex.Error` and the built-in exception that fits.
+Keys and values are `bytes`, or `str` as UTF-8. Batches are lists, arrays of numpy or Arrow, and columns of pandas or
+polars. What a call raises for what it was given or found is a `nandex.Error` and the built-in exception that fits.
 """
 
 from __future__ import annotations

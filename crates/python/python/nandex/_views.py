@@ -1,10 +1,15 @@
-"""Views of a map that read its entries in one pass."""
+"""What structures share with the mappings of Python: views that read the entries in one pass, and comparison."""
 
 from __future__ import annotations
 
-from collections.abc import ItemsView, Iterator, KeysView, ValuesView
+import collections
+import itertools
+from collections.abc import ItemsView, Iterator, KeysView, Mapping, ValuesView
+from typing import Any
 
-from nandex._nandex import Map
+from nandex._nandex import Counter, Map
+
+_ABSENT = object()
 
 
 class MapKeys(KeysView[bytes]):
@@ -29,3 +34,47 @@ class MapItems(ItemsView[bytes, bytes]):
 
     def __iter__(self) -> Iterator[tuple[bytes, bytes]]:
         return self._mapping._walk_items()
+
+
+def is_equal(this: Map, other: object) -> Any:
+    """Whether a mapping has the same keys and values. Reads the map once, and holds neither of them in RAM."""
+    if not isinstance(other, Mapping):
+        return NotImplemented
+    if this is other:
+        return True
+    length = 0
+    for key, value in this.items():
+        found = other.get(key, _ABSENT)
+        if found is _ABSENT or found != value:
+            return False
+        length += 1
+    return length == len(other)
+
+
+def elements(counts: Counter) -> Iterator[bytes]:
+    """Returns the keys, each as often as its count."""
+    return itertools.chain.from_iterable(itertools.repeat(key, count) for key, count in counts.items())
+
+
+def sum_of(counts: Counter, other: object) -> Any:
+    """Returns the sum of two counters, in RAM, with counts above 0 alone."""
+    if not isinstance(other, (Counter, collections.Counter)):
+        return NotImplemented
+    total: collections.Counter[bytes] = collections.Counter(dict(counts.items()))
+    for key, count in other.items():
+        total[key.encode() if isinstance(key, str) else key] += count
+    return +total
+
+
+def have_equal_counts(counts: Counter, other: object) -> Any:
+    """Whether a mapping, or another counter, has the same counts above 0, and none below."""
+    if not isinstance(other, (Counter, Mapping)):
+        return NotImplemented
+    if counts is other:
+        return True
+    length = 0
+    for key, count in counts.items():
+        if other.get(key, 0) != count:
+            return False
+        length += 1
+    return length == sum(1 for count in other.values() if count != 0)
