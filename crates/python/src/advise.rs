@@ -32,8 +32,8 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
 #[expect(clippy::too_many_arguments, reason = "keywords in Python")]
 #[pyo3(
     signature = (
-        entries, *, key_bytes=8, value_bytes=8, ram=None, flash=None, policy=Policy::Fifo, inserts_per_s=0.0,
-        lookups_per_s=0.0, miss_share=0.5, update_share=0.0
+        entries, *, key_bytes=8, value_bytes=8, ram=None, flash=None, policy=Policy::Fifo,
+        inserts_per_s=0.0, lookups_per_s=0.0, miss_share=0.5, update_share=0.0
     ),
     text_signature = "(entries, *, key_bytes=8, value_bytes=8, ram=None, flash=None, policy='fifo', \
                       inserts_per_s=0.0, lookups_per_s=0.0, miss_share=0.5, update_share=0.0)"

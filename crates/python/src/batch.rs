@@ -1,6 +1,6 @@
 //! Keys and values from Python as slices of bytes: single ones, and batches from lists, numpy arrays, Arrow
-//! arrays, and columns of pandas and polars. The bytes of most arrays are not copied; a batch is processed in slices, so that signals are handled between
-//! them.
+//! arrays, and columns of pandas and polars. The bytes of most arrays are not copied; a batch is
+//! processed in slices, so that signals are handled between them.
 
 use std::borrow::Cow;
 
@@ -12,6 +12,7 @@ use pyo3::types::{PyByteArray, PyBytes, PyIterator, PyList, PyModule, PyString, 
 
 use crate::error::Raised;
 use crate::number::type_name;
+use crate::progress;
 
 /// The number of keys that one call of the index takes. The index reads them all at once, and a slice takes
 /// well below a second on the slowest drive.
@@ -244,8 +245,18 @@ impl<'py> Batch<'py> {
                 Slice { elements, len: end - start }
             }
         };
+        let (is_end, total) = (slice.len == 0, self.len);
+        // The values of keys are done with them.
+        if what != "value" && progress::is_on() {
+            progress::report(
+                self.asked.1.py(),
+                what,
+                start,
+                if is_end { Some(start) } else { total },
+            )?;
+        }
         self.done += slice.len;
-        Ok(Some(slice).filter(|slice| slice.len > 0))
+        Ok(Some(slice).filter(|_| !is_end))
     }
 }
 

@@ -1,4 +1,4 @@
-//! What a database has as a mapping: structures by name, of the kind that each of them is.
+//! The structures of a database as a mapping: by name, each opened as the kind that it is.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
@@ -34,7 +34,7 @@ impl OpenByName {
     }
 }
 
-/// What opens a structure.
+/// The builder that opens a structure.
 pub enum Opener {
     Map,
     /// With the bytes of its keys and values.

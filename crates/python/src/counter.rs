@@ -11,7 +11,7 @@ use nandex::{Counter as _, Counting, Filter as _};
 use numpy::IntoPyArray;
 use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict, PyMapping, PyTuple};
+use pyo3::types::{PyDict, PyMapping, PyTuple};
 
 use crate::batch::{Batch, Fits, SLICE, bytes_of};
 use crate::entries::{Datum, Entries, Part};
@@ -20,6 +20,7 @@ use crate::handle::{Closing, Handle};
 use crate::key_form::KeyForm;
 use crate::number::{integer, optional};
 use crate::stats;
+use crate::text_form::TextForm;
 use crate::views;
 
 /// The amounts that can be added or subtracted.
@@ -31,9 +32,11 @@ impl Closing for Handle<Counting> {
     }
 }
 
-/// Exact counts of keys of up to `longest` bytes, 31 at most: a `collections.Counter` that is larger than RAM.
+/// Exact counts of keys of up to `longest` bytes, 31 at most, larger than RAM, with the
+/// operations of `collections.Counter`.
 ///
-/// A key that was never added has the count 0. All calls may come from any thread.
+/// A key that was never added has the count 0. A count below 0, after subtractions, is kept and reads as 0.
+/// Keys are returned as `bytes`, or as `str` if it was opened with `text=True`. All calls may come from any thread.
 ///
 /// >>> with db.counter("words", keys=100_000) as words:
 /// ...     words.update("the cat and the hat".split())
@@ -43,12 +46,13 @@ impl Closing for Handle<Counting> {
 pub struct Counter {
     handle: Arc<Handle<Counting>>,
     form: KeyForm,
+    text: TextForm,
 }
 
 impl Counter {
-    /// Creates the counter of a handle.
-    pub fn new(handle: Arc<Handle<Counting>>, form: KeyForm) -> Self {
-        Self { handle, form }
+    /// Creates the counter of a handle, whose keys Python gets in the form `text`.
+    pub fn new(handle: Arc<Handle<Counting>>, form: KeyForm, text: TextForm) -> Self {
+        Self { handle, form, text }
     }
 
     fn add_each(&self, keys: &Bound<'_, PyAny>, amount: i64) -> PyResult<()> {
@@ -133,7 +137,7 @@ impl Counter {
 
     fn entries(&self, part: Part) -> PyResult<Entries> {
         let form = self.form;
-        Entries::new(&self.handle, part, move |counting, sink| {
+        Entries::new(&self.handle, (part, self.text), move |counting, sink| {
             for counted in counting.iter() {
                 let (stored, sum) = counted?;
                 let Ok(count) = u64::try_from(sum) else { continue };
@@ -215,13 +219,14 @@ impl Counter {
         &self,
         py: Python<'py>,
         n: Option<&Bound<'py, PyAny>>,
-    ) -> PyResult<Vec<(Bound<'py, PyBytes>, u64)>> {
+    ) -> PyResult<Vec<(Py<PyAny>, u64)>> {
         let n = optional(n, "n", |n, name| integer(n, name, 0..=usize::MAX))?;
         let (form, n) = (self.form, n.unwrap_or(usize::MAX));
         let top = self.handle.call_watched(py, |counting, stop| top(counting, n, stop))?;
-        let shown =
-            |(stored, count): (Vec<u8>, u64)| (PyBytes::new(py, form.key_of(&stored)), count);
-        Ok(top.into_iter().map(shown).collect())
+        let shown = |(stored, count): (Vec<u8>, u64)| {
+            Ok((self.text.object(py, form.key_of(&stored))?, count))
+        };
+        top.into_iter().map(shown).collect()
     }
 
     /// Returns the count of a key, or the default for a key without one.
@@ -327,6 +332,12 @@ impl Counter {
         self.handle.close(py, Counting::close)
     }
 
+    /// Whether the counter returns `str`, as it was opened.
+    #[getter]
+    fn text(&self) -> bool {
+        self.text == TextForm::Text
+    }
+
     /// Whether the counter is closed.
     #[getter]
     fn closed(&self) -> bool {
@@ -424,6 +435,10 @@ impl Counter {
 
     fn __repr__(&self) -> String {
         self.handle.shown()
+    }
+
+    fn _repr_html_(slf: &Bound<'_, Self>) -> PyResult<Py<PyAny>> {
+        stats::html(slf.as_any(), "counter")
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::ops::ControlFlow;
 use std::path::PathBuf;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use nandex::Database as Db;
@@ -12,15 +13,17 @@ use pyo3::types::{PyDict, PyList};
 use crate::catalog::{self, Again, OpenByName, Opener};
 use crate::counter::Counter;
 use crate::dedup::{self, How};
-use crate::filter::Filter;
+use crate::filter::{Filter, OpenFilter};
 use crate::handle::{Closing, Handle, close_each, note_open};
-use crate::key_form::{KeyForm, longest_of};
+use crate::key_form::{KeyForm, LONGEST_MAX, longest_of};
 use crate::kind::Kind;
 use crate::map::Map;
 use crate::number::{Reals, count, optional, real, size};
 use crate::opening::{stating, with};
+use crate::progress;
 use crate::stats;
 use crate::table::Table;
+use crate::text_form::TextForm;
 use crate::words;
 
 /// Registers the classes.
@@ -165,10 +168,17 @@ impl Database {
     /// It grows, unless `entries` or `bytes`, the bytes of all keys and values, state its capacity; then it
     /// refuses more. `ram` is the RAM of its table and its cache of records; `cache` is the cache's part of
     /// it, by default all that the table leaves. `policy` is "grow", "reject", or "fifo" for a map that
-    /// evicts the oldest. `parameters` are those of the map's table of keys, as for `table`.
+    /// evicts the oldest. With `text` it returns keys and values as `str`. `parameters` are those of the map's
+    /// table of keys, as for `table`.
+    ///
+    /// >>> with db.map("names", text=True) as names:
+    /// ...     names["a"] = "1"
+    /// ...     names["a"], list(names)
+    /// ('1', ['a'])
     #[expect(clippy::too_many_arguments, reason = "keywords in Python")]
     #[pyo3(signature = (
-        name, *, entries=None, bytes=None, ram=None, cache=None, policy=None, parameters=None
+        name, *, entries=None, bytes=None, ram=None, cache=None, policy=None, text=false,
+        parameters=None
     ))]
     fn map(
         &self,
@@ -179,6 +189,7 @@ impl Database {
         ram: Option<&Bound<'_, PyAny>>,
         cache: Option<&Bound<'_, PyAny>>,
         policy: Option<&Bound<'_, PyAny>>,
+        #[pyo3(from_py_with = text_of)] text: bool,
         parameters: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Map> {
         let policy = optional(policy, "policy", words::policy)?;
@@ -195,7 +206,8 @@ impl Database {
             stating(builder, parameters, |it, name, value| it.parameter(name, value))
                 .create_or_open()
         })?;
-        Ok(self.inner.adopt(("map", &name), map, Map::new))
+        let form = TextForm::of(text);
+        Ok(self.inner.adopt(("map", &name), map, move |it| Map::new(it, form)))
     }
 
     /// Opens or makes a filter for `keys` different keys, a million by default, with a false positive rate of
@@ -223,33 +235,42 @@ impl Database {
             let builder = if grow { builder } else { builder.refuse_when_full() };
             stating(builder, parameters, |it, name, value| it.parameter(name, value))
                 .create_or_open()
+                .map(|filter| OpenFilter::new(filter, db.volume(), &name))
         })?;
         Ok(self.inner.adopt(("filter", &name), filter, Filter::new))
     }
 
     /// Opens or makes a counter for about `keys` different keys, a million by default, of up to `longest`
-    /// bytes. `parameters` are those of the counting table, such as `{"discipline": "MB"}`, as for `table`.
-    #[pyo3(signature = (name, *, keys=None, longest=31, ram=None, parameters=None))]
+    /// bytes: 31 by default, and what an existing counter has. With `text` it returns keys as `str`.
+    /// `parameters` are those of the counting table, such as `{"discipline": "MB"}`, as for `table`.
+    #[expect(clippy::too_many_arguments, reason = "keywords in Python")]
+    #[pyo3(signature = (name, *, keys=None, longest=None, ram=None, text=false, parameters=None))]
     fn counter(
         &self,
         py: Python<'_>,
         #[pyo3(from_py_with = words::name)] name: String,
         keys: Option<&Bound<'_, PyAny>>,
-        #[pyo3(from_py_with = longest_of)] longest: u8,
+        longest: Option<&Bound<'_, PyAny>>,
         ram: Option<&Bound<'_, PyAny>>,
+        #[pyo3(from_py_with = text_of)] text: bool,
         parameters: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Counter> {
         let (keys, ram) = (optional(keys, "keys", count)?, optional(ram, "ram", size)?);
         let parameters = optional(parameters, "parameters", words::parameters)?;
-        let form = KeyForm::new(longest);
+        let asked = optional(longest, "longest", |it, _| longest_of(it))?;
+        let is_there = self.structures(py)?.iter().any(|(it, _)| *it == name);
+        let stored = (!is_there).then(|| KeyForm::new(asked.unwrap_or(LONGEST_MAX)).keys());
         let counting = self.inner.handle.call(py, |db| {
             let builder = with(db.counting(&name), keys, |it, keys| it.keys(keys));
             let builder = with(builder, ram, |it, ram| it.ram(ram));
-            let builder = builder.stored(form.keys());
+            let builder = with(builder, stored, |it, stored| it.stored(stored));
             stating(builder, parameters, |it, name, value| it.parameter(name, value))
                 .create_or_open()
         })?;
-        Ok(self.inner.adopt(("counter", &name), counting, move |it| Counter::new(it, form)))
+        let form = KeyForm::of_existing(&name, counting.config().keys, asked)?;
+        let text = TextForm::of(text);
+        let object = move |it| Counter::new(it, form, text);
+        Ok(self.inner.adopt(("counter", &name), counting, object))
     }
 
     /// Finds the duplicate chunks of files and folders, and returns the figures: `total_bytes`,
@@ -309,7 +330,9 @@ impl Database {
         if !structures.iter().any(|(it, _)| *it == name) {
             return Err(catalog::missing(&name, &structures));
         }
-        self.inner.handle.call(py, |db| db.drop_structure(&name))
+        let bytes = self.inner.handle.call(py, |db| db.drop_structure(&name))?;
+        progress::log(py, &format!("dropped {name:?}, {bytes} bytes"))?;
+        Ok(bytes)
     }
 
     fn __delitem__(
@@ -356,7 +379,8 @@ impl Database {
         match self.inner.handle.call(py, |db| catalog::opener(db, &name, kind))? {
             Some(Opener::Map) => {
                 let map = self.inner.handle.call(py, |db| db.map(&name).create_or_open())?;
-                self.inner.adopt(("map", &name), map, Map::new).into_py_any(py)
+                let object = |it| Map::new(it, TextForm::Bytes);
+                self.inner.adopt(("map", &name), map, object).into_py_any(py)
             }
             Some(Opener::Table(key, value)) => {
                 let builder = |db: &Db| db.table(&name).widths(key, value).create_or_open();
@@ -366,15 +390,18 @@ impl Database {
                 self.inner.adopt(("table", &name), table, object).into_py_any(py)
             }
             Some(Opener::Filter) => {
-                let filter = self.inner.handle.call(py, |db| db.filter(&name).create_or_open())?;
+                let builder = |db: &Db| {
+                    let filter = db.filter(&name).create_or_open()?;
+                    Ok(OpenFilter::new(filter, db.volume(), &name))
+                };
+                let filter = self.inner.handle.call(py, builder)?;
                 self.inner.adopt(("filter", &name), filter, Filter::new).into_py_any(py)
             }
             Some(Opener::Counter) => {
                 let counting =
                     self.inner.handle.call(py, |db| db.counting(&name).create_or_open())?;
-                let form = KeyForm::of(counting.config().keys)
-                    .ok_or_else(|| catalog::not_opened(&name, "counting table of fingerprints"))?;
-                let object = move |it| Counter::new(it, form);
+                let form = KeyForm::of_existing(&name, counting.config().keys, None)?;
+                let object = move |it| Counter::new(it, form, TextForm::Bytes);
                 self.inner.adopt(("counter", &name), counting, object).into_py_any(py)
             }
             None => Err(catalog::not_opened(&name, kind)),
@@ -383,7 +410,8 @@ impl Database {
 
     /// Compacts a structure into the least space, and returns the rest to the file. It must be closed. A
     /// table or map that grows is copied, and takes its new space and RAM in addition to the old until the
-    /// end; if the copy is interrupted, the old one is unchanged. A structure of a fixed size stays as it is.
+    /// end; if the copy is interrupted, as by a KeyboardInterrupt, the old one is unchanged. A structure of
+    /// a fixed size stays as it is.
     /// Returns `entries`, `flash_bytes_before` and `flash_bytes`.
     ///
     /// >>> with db.map("compacted") as map:
@@ -397,8 +425,25 @@ impl Database {
         py: Python<'py>,
         #[pyo3(from_py_with = words::name)] name: String,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let go_on = |_share: f64| ControlFlow::Continue(());
-        let done = self.inner.handle.call(py, |db| db.compact(&name, &go_on))?;
+        let report = |share: f64| {
+            let done = (share * 100.0) as usize;
+            // What a report raises does not end a compaction.
+            Python::attach(|py| progress::report(py, "percent", done, Some(100))).unwrap_or(());
+        };
+        let done = self.inner.handle.call_watched(py, |db, stop| {
+            let watch = |share: f64| {
+                if progress::is_on() {
+                    report(share);
+                }
+                match stop.load(Ordering::Relaxed) {
+                    true => ControlFlow::Break(()),
+                    false => ControlFlow::Continue(()),
+                }
+            };
+            db.compact(&name, &watch)
+        })?;
+        let (before, after) = (done.flash_bytes_before, done.flash_bytes);
+        progress::log(py, &format!("compacted {name:?}: {after} of {before} bytes"))?;
         let dict = PyDict::new(py);
         dict.set_item("entries", done.entries)?;
         dict.set_item("flash_bytes_before", done.flash_bytes_before)?;
@@ -468,4 +513,8 @@ fn grow_of(given: &Bound<'_, PyAny>) -> PyResult<bool> {
 
 fn compare_of(given: &Bound<'_, PyAny>) -> PyResult<bool> {
     words::flag(given, "compare")
+}
+
+fn text_of(given: &Bound<'_, PyAny>) -> PyResult<bool> {
+    words::flag(given, "text")
 }

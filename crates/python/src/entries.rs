@@ -9,9 +9,9 @@ use std::time::Duration;
 
 use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
-use pyo3::types::PyBytes;
 
 use crate::handle::{Failure, Handle};
+use crate::text_form::TextForm;
 
 /// The number of entries that are passed to the interpreter at a time.
 const BATCH: usize = 256;
@@ -32,9 +32,9 @@ pub enum Datum {
 }
 
 impl Datum {
-    fn to_object(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+    fn to_object(&self, py: Python<'_>, form: TextForm) -> PyResult<Py<PyAny>> {
         match self {
-            Self::Bytes(bytes) => PyBytes::new(py, bytes).into_py_any(py),
+            Self::Bytes(bytes) => form.object(py, bytes),
             Self::Number(number) => number.into_py_any(py),
         }
     }
@@ -61,6 +61,7 @@ type Message = Result<Vec<Entry>, Failure>;
 #[pyclass(module = "nandex", name = "Entries", frozen)]
 pub struct Entries {
     part: Part,
+    form: TextForm,
     reading: Mutex<Option<Reading>>,
     inherited: Box<dyn Fn() -> PyResult<()> + Send + Sync>,
     explain: Box<dyn Fn(Failure) -> PyErr + Send + Sync>,
@@ -78,7 +79,7 @@ impl Entries {
     /// Creates an iterator over the entries that `walk` passes to the sink.
     pub fn new<T: Send + Sync + 'static>(
         handle: &Arc<Handle<T>>,
-        part: Part,
+        (part, form): (Part, TextForm),
         walk: impl FnOnce(&T, &mut Sink<'_>) -> nandex::Result<()> + Send + 'static,
     ) -> PyResult<Self> {
         handle.refuse_inherited()?;
@@ -90,6 +91,7 @@ impl Entries {
         let (for_inherited, for_failures) = (Arc::clone(handle), Arc::clone(handle));
         Ok(Self {
             part,
+            form,
             reading: Mutex::new(Some(reading)),
             inherited: Box::new(move || for_inherited.refuse_inherited()),
             explain: Box::new(move |failure| for_failures.explain(failure)),
@@ -174,9 +176,11 @@ impl Entries {
     fn __next__(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
         let Some((key, value)) = self.next_entry(py)? else { return Ok(None) };
         let object = match self.part {
-            Part::Keys => key.to_object(py)?,
-            Part::Values => value.to_object(py)?,
-            Part::Items => (key.to_object(py)?, value.to_object(py)?).into_py_any(py)?,
+            Part::Keys => key.to_object(py, self.form)?,
+            Part::Values => value.to_object(py, self.form)?,
+            Part::Items => {
+                (key.to_object(py, self.form)?, value.to_object(py, self.form)?).into_py_any(py)?
+            }
         };
         Ok(Some(object))
     }

@@ -135,7 +135,17 @@ fn in_python(message: &str) -> String {
         ("drop a structure first", "close a structure first"),
         ("open it without .counts()", "open it with db.filter(...)"),
     ];
-    pairs.iter().fold(message.to_owned(), |text, (rust, python)| text.replace(rust, python))
+    let message =
+        pairs.iter().fold(message.to_owned(), |text, (rust, python)| text.replace(rust, python));
+    widths_in_python(&message).unwrap_or(message)
+}
+
+/// Rewords the advice to ask for the widths that a table has; none if the message does not give it.
+fn widths_in_python(message: &str) -> Option<String> {
+    let (before, rest) = message.split_once("ask with .widths(")?;
+    let (widths, after) = rest.split_once(')')?;
+    let (key, value) = widths.split_once(", ")?;
+    Some(format!("{before}ask with key={key}, value={value}{after}"))
 }
 
 fn raise_store(error: &store::Error, message: String) -> PyErr {

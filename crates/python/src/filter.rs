@@ -1,9 +1,10 @@
 //! Sets of keys that may contain an absent one, at a known rate: `nandex.Filter`.
 
+use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use nandex::{AnyFilter, Cascade, Counting, Error};
+use nandex::{AnyFilter, Cascade, Counting, Error, OpenOptions, Volume};
 use numpy::IntoPyArray;
 use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
@@ -14,9 +15,46 @@ use crate::error::Raised;
 use crate::handle::{Closing, Handle};
 use crate::stats;
 
-impl Closing for Handle<AnyFilter> {
+/// An open filter, with what makes another one in its place.
+#[derive(Debug)]
+pub struct OpenFilter {
+    filter: AnyFilter,
+    volume: Volume,
+    name: String,
+}
+
+impl OpenFilter {
+    /// Creates it from a filter of this name in the volume.
+    pub fn new(filter: AnyFilter, volume: &Volume, name: &str) -> Self {
+        Self { filter, volume: volume.clone(), name: name.to_owned() }
+    }
+
+    fn close(self) -> nandex::Result<()> {
+        self.filter.close()
+    }
+
+    /// Drops the filter, and makes an empty one of its configuration.
+    fn cleared(self) -> nandex::Result<Self> {
+        let Self { filter, volume, name } = self;
+        let config = filter.config();
+        filter.close()?;
+        volume.drop_structure(&name)?;
+        let filter = AnyFilter::create_with(&volume, &name, &config, &OpenOptions::default())?;
+        Ok(Self { filter, volume, name })
+    }
+}
+
+impl Deref for OpenFilter {
+    type Target = AnyFilter;
+
+    fn deref(&self) -> &AnyFilter {
+        &self.filter
+    }
+}
+
+impl Closing for Handle<OpenFilter> {
     fn close_open(&self, py: Python<'_>) -> PyResult<()> {
-        if self.is_inherited() { Ok(()) } else { self.close(py, AnyFilter::close) }
+        if self.is_inherited() { Ok(()) } else { self.close(py, OpenFilter::close) }
     }
 }
 
@@ -34,12 +72,12 @@ impl Closing for Handle<AnyFilter> {
 /// (False, True)
 #[pyclass(module = "nandex", frozen, weakref)]
 pub struct Filter {
-    handle: Arc<Handle<AnyFilter>>,
+    handle: Arc<Handle<OpenFilter>>,
 }
 
 impl Filter {
     /// Creates the filter of a handle.
-    pub fn new(handle: Arc<Handle<AnyFilter>>) -> Self {
+    pub fn new(handle: Arc<Handle<OpenFilter>>) -> Self {
         Self { handle }
     }
 
@@ -147,6 +185,27 @@ impl Filter {
         self.handle.merge(py, &other.get().handle, absorb)
     }
 
+    /// Refuses: a union needs a name in a file. The message has the calls that make one.
+    fn __or__(&self, other: &Bound<'_, Self>) -> PyResult<Py<PyAny>> {
+        let (this, other) = (self.handle.what(), other.get().handle.what().to_owned());
+        Err(Raised::Unsupported.new(format!(
+            "a union of {this} and {other} needs a name: make a filter for the keys of both with db.filter(name, ...), \
+             and give it both with its merge(), or add one to the other with |="
+        )))
+    }
+
+    /// Removes all keys: makes an empty filter of the same parameters in the place of this one, and gives the
+    /// space back. Waits for calls of other threads.
+    ///
+    /// >>> seen = db.filter("seen", keys=100_000)
+    /// >>> seen.update(["a", "b"])
+    /// >>> seen.clear()
+    /// >>> "a" in seen, seen.add_new("b")
+    /// (False, True)
+    fn clear(&self, py: Python<'_>) -> PyResult<()> {
+        self.handle.replace(py, OpenFilter::cleared)
+    }
+
     /// The approximate number of keys, each counted as often as it was added. Raises `DamagedError` if a
     /// damaged page has some of them.
     #[getter]
@@ -184,7 +243,7 @@ impl Filter {
     /// Saves buffered data and closes the filter. Waits for calls of other threads. Closing a closed filter
     /// is allowed.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
-        self.handle.close(py, AnyFilter::close)
+        self.handle.close(py, OpenFilter::close)
     }
 
     /// Whether the filter is closed.
@@ -216,10 +275,14 @@ impl Filter {
     fn __repr__(&self) -> String {
         self.handle.shown()
     }
+
+    fn _repr_html_(slf: &Bound<'_, Self>) -> PyResult<Py<PyAny>> {
+        stats::html(slf.as_any(), "filter")
+    }
 }
 
 /// Adds all keys of another filter. A signal is handled after the merge, which cannot stop half way.
-fn absorb(into: &AnyFilter, other: &AnyFilter, _stop: &AtomicBool) -> nandex::Result<()> {
+fn absorb(into: &OpenFilter, other: &OpenFilter, _stop: &AtomicBool) -> nandex::Result<()> {
     if let (Some(into), Some(other)) = (into.of::<Cascade>(), other.of::<Cascade>()) {
         return into.absorb(other);
     }

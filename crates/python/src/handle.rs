@@ -163,6 +163,25 @@ impl<T: Send + Sync> Handle<T> {
         closed.map_err(|failure| self.explain(failure))
     }
 
+    /// Puts what `remake` makes of the structure in its place. After a failure the handle is closed.
+    ///
+    /// # Errors
+    /// Fails for a handle that is closed or inherited, and as `remake` does.
+    pub fn replace(
+        &self,
+        py: Python<'_>,
+        remake: impl FnOnce(T) -> nandex::Result<T> + Send,
+    ) -> PyResult<()> {
+        self.refuse_inherited()?;
+        let replaced = py.detach(|| {
+            let mut inner = self.write();
+            let old = inner.take().ok_or(Failure::Closed)?;
+            *inner = Some(guarded(|| remake(old))?);
+            Ok(())
+        });
+        replaced.map_err(|failure| self.explain(failure))
+    }
+
     /// Makes a call from a thread that the interpreter does not know.
     pub fn try_call<R>(&self, call: impl FnOnce(&T) -> nandex::Result<R>) -> Result<R, Failure> {
         let inner = self.read();

@@ -5,6 +5,7 @@ use nandex::counting::Keys;
 use pyo3::prelude::*;
 
 use crate::batch::Slice;
+use crate::error::Raised;
 use crate::number::integer;
 
 /// The longest keys that a counter can be made for, in bytes.
@@ -68,11 +69,24 @@ impl KeyForm {
         self.longest
     }
 
-    /// Returns the form of the keys of an existing counter; none if they are of another form.
-    pub fn of(keys: Keys) -> Option<Self> {
-        match keys {
-            Keys::Whole(width) if width > 1 => Some(Self { longest: width - 1 }),
-            Keys::Whole(_) | Keys::Fingerprints(_) => None,
+    /// Returns the form of the keys of an existing counter.
+    ///
+    /// # Errors
+    /// Fails for another length than the one that was asked for, and for keys that are not stored whole.
+    pub fn of_existing(name: &str, keys: Keys, asked: Option<u8>) -> PyResult<Self> {
+        let Keys::Whole(width @ 2..) = keys else {
+            return Err(Raised::Unsupported.new(format!(
+                "counter {name:?} stores fingerprints of its keys, which Python cannot list; a program that uses the \
+                 library made it, and reads it"
+            )));
+        };
+        let longest = width - 1;
+        match asked.filter(|asked| *asked != longest) {
+            None => Ok(Self { longest }),
+            Some(asked) => Err(Raised::Config.new(format!(
+                "longest: counter {name:?} exists with keys of up to {longest} bytes, and was asked for with {asked}; \
+                 leave `longest` out, or choose another name"
+            ))),
         }
     }
 

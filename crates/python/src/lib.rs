@@ -24,10 +24,12 @@ mod lsh;
 mod map;
 mod number;
 mod opening;
+mod progress;
 mod sketch;
 mod stats;
 mod table;
 mod terms;
+mod text_form;
 mod tfidf;
 mod words;
 
@@ -41,6 +43,7 @@ fn _nandex(module: &Bound<'_, PyModule>) -> PyResult<()> {
     handle::register(module)?;
     database::register(module)?;
     opening::register(module)?;
+    progress::register(module)?;
     advise::register(module)?;
     digest::register(module)?;
     lsh::register(module)?;

@@ -8,7 +8,7 @@ use nandex::{AnyTable, LargeTable};
 use numpy::IntoPyArray;
 use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict, PyTuple};
+use pyo3::types::PyDict;
 
 use crate::answers::{LargeAnswers, Values};
 use crate::batch::{Asked, Batch, Fits, Pairs, SLICE, Slice, bytes_of, helpers};
@@ -16,6 +16,7 @@ use crate::entries::{Datum, Entries, Part};
 use crate::error::Raised;
 use crate::handle::{Closing, Handle};
 use crate::stats;
+use crate::text_form::TextForm;
 use crate::views;
 
 /// A table of keys and values of any size.
@@ -29,9 +30,11 @@ impl Closing for Handle<Large> {
 
 /// A mapping from keys of up to 64 KiB to values of up to 16 MiB: a `MutableMapping` of bytes.
 ///
-/// Keys and values are `bytes`, or `str` as UTF-8; a map returns `bytes`. A map grows until its RAM or the
+/// Keys and values are `bytes`, or `str` as UTF-8; a map returns `bytes`, or `str` if it was opened with
+/// `text=True`. A map grows until its RAM or the
 /// device is used up, unless it was made with `entries` or `bytes`. Iteration is in no order. All calls may
-/// come from any thread.
+/// come from any thread. As a `dict`, it is equal to a mapping of the same keys and values, and cannot be
+/// hashed; a key of another type than bytes and text is refused rather than absent.
 ///
 /// >>> with db.map("pages") as pages:
 /// ...     pages["https://example.org/"] = b"<html>..."
@@ -40,26 +43,23 @@ impl Closing for Handle<Large> {
 #[pyclass(module = "nandex", frozen, weakref, mapping)]
 pub struct Map {
     handle: Arc<Handle<Large>>,
+    form: TextForm,
 }
 
 impl Map {
-    /// Creates the map of a handle.
-    pub fn new(handle: Arc<Handle<Large>>) -> Self {
-        Self { handle }
+    /// Creates the map of a handle, whose keys and values Python gets in this form.
+    pub fn new(handle: Arc<Handle<Large>>, form: TextForm) -> Self {
+        Self { handle, form }
     }
 
-    fn one<'py>(
-        &self,
-        py: Python<'py>,
-        key: &Bound<'_, PyAny>,
-    ) -> PyResult<Option<Bound<'py, PyBytes>>> {
+    fn one(&self, py: Python<'_>, key: &Bound<'_, PyAny>) -> PyResult<Option<Py<PyAny>>> {
         let key = bytes_of(key, "key")?;
         let value = self.handle.call(py, |map| map.get(&key))?;
-        Ok(value.map(|value| PyBytes::new(py, &value)))
+        value.map(|value| self.form.object(py, &value)).transpose()
     }
 
     fn walk(&self, part: Part) -> PyResult<Entries> {
-        Entries::new(&self.handle, part, |map, sink| {
+        Entries::new(&self.handle, (part, self.form), |map, sink| {
             for entry in map.iter()? {
                 let (key, value) = entry?;
                 if !sink((Datum::Bytes(key), Datum::Bytes(value))) {
@@ -85,7 +85,7 @@ impl Map {
         let Some(value) = self.one(py, key)? else { return Ok(None) };
         let key = bytes_of(key, "key")?;
         self.handle.call(py, |map| map.remove(&key))?;
-        Ok(Some(value.into_any().unbind()))
+        Ok(Some(value))
     }
 }
 
@@ -128,7 +128,7 @@ impl Map {
         default: Option<Py<PyAny>>,
     ) -> PyResult<Py<PyAny>> {
         match self.one(py, key)? {
-            Some(value) => Ok(value.into_any().unbind()),
+            Some(value) => Ok(value),
             None => Ok(default.unwrap_or_else(|| py.None())),
         }
     }
@@ -149,7 +149,7 @@ impl Map {
         default: Option<Py<PyAny>>,
     ) -> PyResult<Py<PyAny>> {
         let mut keys = Batch::new(keys, "key", Fits::Any)?;
-        let mut answers = LargeAnswers::new(keys.asked(), default);
+        let mut answers = LargeAnswers::new(keys.asked(), self.form, default);
         while let Some(keys) = keys.next_slice()? {
             let values = self.handle.call(py, |map| map.get_many(&keys.all()))?;
             answers.extend(values)?;
@@ -200,7 +200,7 @@ impl Map {
         default: Option<Py<PyAny>>,
     ) -> PyResult<Py<PyAny>> {
         let (asked, mut pairs) = pairs_of(keys, values)?;
-        let mut answers = LargeAnswers::new(asked, default);
+        let mut answers = LargeAnswers::new(asked, self.form, default);
         while let Some((keys, values)) = pairs.next_slices()? {
             let found = self.handle.call(py, |map| get_or_put(map, &keys, &values))?;
             answers.extend(found)?;
@@ -231,40 +231,45 @@ impl Map {
         }
     }
 
-    /// Returns the value of a key; puts the default and returns it if there is none. Atomic.
+    /// Returns the value of a key; puts the default and returns it if there is none. Atomic. Without a default
+    /// that is bytes or text, an absent key is refused.
+    #[pyo3(signature = (key, default=None))]
     fn setdefault(
         &self,
         py: Python<'_>,
         key: &Bound<'_, PyAny>,
-        default: &Bound<'_, PyAny>,
+        default: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Py<PyAny>> {
+        let Some(default) = default else {
+            let none = py.None().into_bound(py);
+            let refuse = || {
+                bytes_of(&none, "value").map_or_else(Err, |_| Err(Raised::KeyNotFound.with(key)))
+            };
+            return self.one(py, key)?.map_or_else(refuse, Ok);
+        };
         let (bytes, value) = (bytes_of(key, "key")?, bytes_of(default, "value")?);
         loop {
             if self.handle.call(py, |map| map.put_if_absent(&bytes, &value))? {
-                return PyBytes::new(py, &value).into_py_any(py);
+                return self.form.object(py, &value);
             }
             // Another thread may remove the key in between.
             if let Some(found) = self.one(py, key)? {
-                return found.into_py_any(py);
+                return Ok(found);
             }
         }
     }
 
     /// Removes a key and returns its value, or the default. Two threads may both get the value.
-    #[pyo3(signature = (key, *default))]
+    #[pyo3(signature = (key, default=None), text_signature = "($self, key, default=...)")]
     fn pop(
         &self,
         py: Python<'_>,
         key: &Bound<'_, PyAny>,
-        default: &Bound<'_, PyTuple>,
+        #[pyo3(from_py_with = given)] default: Option<Py<PyAny>>,
     ) -> PyResult<Py<PyAny>> {
-        match (self.pop_key(py, key)?, default.len()) {
-            (Some(value), 0 | 1) => Ok(value),
-            (None, 0) => Err(Raised::KeyNotFound.with(key)),
-            (None, 1) => Ok(default.get_item(0)?.unbind()),
-            (_, more) => Err(Raised::InputType.new(format!(
-                "pop takes a key and one default at most; it was given {more} defaults"
-            ))),
+        match self.pop_key(py, key)?.or(default) {
+            Some(value) => Ok(value),
+            None => Err(Raised::KeyNotFound.with(key)),
         }
     }
 
@@ -274,7 +279,7 @@ impl Map {
             let Some((Datum::Bytes(key), _)) = self.walk(Part::Items)?.next_entry(py)? else {
                 return Err(Raised::KeyNotFound.new("the map is empty"));
             };
-            let key = PyBytes::new(py, &key).into_any();
+            let key = self.form.object(py, &key)?.into_bound(py);
             if let Some(value) = self.pop_key(py, &key)? {
                 return Ok((key.unbind(), value));
             }
@@ -350,6 +355,12 @@ impl Map {
         self.handle.close(py, Large::close)
     }
 
+    /// Whether the map returns `str`, as it was opened.
+    #[getter]
+    fn text(&self) -> bool {
+        self.form == TextForm::Text
+    }
+
     /// Whether the map is closed.
     #[getter]
     fn closed(&self) -> bool {
@@ -358,7 +369,7 @@ impl Map {
 
     fn __getitem__(&self, py: Python<'_>, key: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
         match self.one(py, key)? {
-            Some(value) => Ok(value.into_any().unbind()),
+            Some(value) => Ok(value),
             None => Err(Raised::KeyNotFound.with(key)),
         }
     }
@@ -425,6 +436,15 @@ impl Map {
     fn __repr__(&self) -> String {
         self.handle.shown()
     }
+
+    fn _repr_html_(slf: &Bound<'_, Self>) -> PyResult<Py<PyAny>> {
+        stats::html(slf.as_any(), "map")
+    }
+}
+
+/// A default that was given, which may be None.
+fn given(default: &Bound<'_, PyAny>) -> PyResult<Option<Py<PyAny>>> {
+    Ok(Some(default.clone().unbind()))
 }
 
 /// Creates a view of `nandex/_views.py`.

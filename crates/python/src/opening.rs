@@ -1,4 +1,4 @@
-//! How a file is opened, and the options of builders.
+//! The opening of a file, and the options of builders.
 
 use nandex::device::Create;
 use pyo3::prelude::*;
@@ -7,6 +7,7 @@ use pyo3::types::PyDict;
 use crate::database::Database;
 use crate::error::{Raised, raise};
 use crate::number::{durability, integer, optional, size};
+use crate::progress;
 use crate::words::{self, Parameters};
 
 /// Registers the functions.
@@ -64,6 +65,8 @@ fn open(
         }
     };
     let db = py.detach(|| options.open(&path)).map_err(raise)?;
+    let (shown, pages) = (path.display().to_string(), db.volume().stats().pages);
+    progress::log(py, &format!("opened {shown:?}, mode {mode:?}, {pages} pages"))?;
     Ok(Database::new(path, db))
 }
 

@@ -15,6 +15,15 @@ pub fn shown<'py>(figures: Bound<'py, PyDict>, what: &str) -> PyResult<Bound<'py
     figures.py().import("nandex._stats")?.getattr("Stats")?.call1((what, figures))
 }
 
+/// Returns an open structure as HTML, with the three numbers of its costs.
+///
+/// # Errors
+/// Fails as its `stats` does.
+pub fn html(structure: &Bound<'_, PyAny>, kind: &str) -> PyResult<Py<PyAny>> {
+    let module = structure.py().import("nandex._stats")?;
+    Ok(module.getattr("structure_html")?.call1((structure, kind))?.unbind())
+}
+
 /// Sets items of a dict: each field under its name.
 macro_rules! fields {
     ($dict:expr, $of:expr, $($field:ident),+ $(,)?) => {

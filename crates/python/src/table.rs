@@ -14,6 +14,7 @@ use crate::error::Raised;
 use crate::handle::{Closing, Handle};
 use crate::kind::{Answers, Kind};
 use crate::stats;
+use crate::text_form::TextForm;
 
 /// A hash table with keys of one width, 8 to 32 bytes, and values of one width, 0 to 64 bytes.
 ///
@@ -65,7 +66,7 @@ impl Table {
 
     fn entries(&self, part: Part) -> PyResult<Entries> {
         let (key, value) = (self.key, self.value);
-        Entries::new(&self.handle, part, move |table, sink| {
+        Entries::new(&self.handle, (part, TextForm::Bytes), move |table, sink| {
             for entry in table.iter() {
                 let (found, bytes) = entry?;
                 if !sink((key.datum(&found), value.datum(&bytes))) {
@@ -267,6 +268,7 @@ impl Table {
             self.handle.call(py, |table| Ok((table.stats(), table.kind())))?;
         let dict = stats::of_table(py, &figures)?;
         dict.set_item("structure", structure)?;
+        dict.set_item("entry_bytes", self.key.width() + self.value.width())?;
         stats::shown(dict, self.handle.what())
     }
 
@@ -359,5 +361,9 @@ impl Table {
 
     fn __repr__(&self) -> String {
         self.handle.shown()
+    }
+
+    fn _repr_html_(slf: &Bound<'_, Self>) -> PyResult<Py<PyAny>> {
+        stats::html(slf.as_any(), "table")
     }
 }

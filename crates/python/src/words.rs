@@ -32,9 +32,18 @@ pub fn text(given: &Bound<'_, PyAny>, name: &str) -> PyResult<String> {
 /// Reads the name of a structure.
 ///
 /// # Errors
-/// As [`text`].
+/// As [`text`]; a text that is no name.
 pub fn name(given: &Bound<'_, PyAny>) -> PyResult<String> {
-    text(given, "name")
+    let name = text(given, "name")?;
+    let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '/');
+    // Names of parts have more characters, and are refused where they are used.
+    if name.is_empty() || !name.chars().all(fits) {
+        return Err(Raised::Config.new(format!(
+            "name: {}; give 1 to 64 letters, digits, underscores and hyphens",
+            shown(given)
+        )));
+    }
+    Ok(name)
 }
 
 /// Reads a flag.

@@ -170,6 +170,7 @@ CASES: dict[str, Case] = {
     "Counter.add.amount": COUNTS[0],
     "Counter.update.keys": COUNTS[1],
     "Counter.update.named": COUNTS[2],
+    "Counter.__setitem__.count": whole(-AMOUNT, AMOUNT, lambda it, v: it.counter().__setitem__("a", v), "amount"),
     "Counter.subtract.keys": COUNTS[3],
     "Counter.subtract.named": COUNTS[4],
     "Counter.most_common.n": whole(0, U64, lambda it, v: it.counter().most_common(v)),
@@ -421,7 +422,7 @@ def test_all_that_stands_for_a_number_is_one(given: Given) -> None:
     for batch in ([True], [1, np.True_], (it for it in [False])):
         with pytest.raises(nandex.InputTypeError, match="a key that is a bool"):
             table.get_many(batch)
-    with pytest.raises(nandex.InputTypeError, match="a key that is no int"):
+    with pytest.raises(nandex.InputTypeError, match="a key that is not an int"):
         table.get_many(1.5)
 
 

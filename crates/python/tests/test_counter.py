@@ -53,8 +53,11 @@ def test_keys_that_are_too_long_are_refused(db: nandex.Database) -> None:
     with pytest.raises(nandex.ConfigError, match="longest: 32; give a whole number from 1 to 31"):
         db.counter("other", longest=32)
     words.close()
-    with pytest.raises(nandex.ConfigError, match="exists with keys"):
+    with pytest.raises(nandex.ConfigError, match="exists with keys of up to 10 bytes, and was asked for with 11"):
         db.counter("words", longest=11)
+    assert db["words"].longest == 10
+    db["words"].close()
+    assert db.counter("words").longest == 10
 
 
 def test_counters_are_merged(path: Path, tmp_path: Path) -> None:
@@ -131,3 +134,11 @@ def test_the_remedy_for_a_long_key_is_one_that_works(db: nandex.Database) -> Non
     assert "hashlib.blake2b(key, digest_size=16).digest()" in str(refused.value)
     words.add(hashlib.blake2b(key.encode(), digest_size=16).digest())
     assert words.total() == 1
+
+
+def test_a_counter_that_is_opened_for_text_returns_text(db: nandex.Database) -> None:
+    words = db.counter("words", keys=100, text=True)
+    words.update(["é", "é", b"b"])
+    assert words.text and dict(words.items()) == {"é": 2, "b": 1} and words == collections.Counter({"é": 2, "b": 1})
+    assert words.most_common(1) == [("é", 2)] and sorted(words.elements()) == ["b", "é", "é"]
+    assert words + collections.Counter({b"b": 1, "c": 1}) == {"é": 2, "b": 2, "c": 1}

@@ -87,3 +87,28 @@ def test_parameters_that_are_stated_are_those_of_the_filter_and_must_stay_so(db:
         db.filter("f", keys=1000, parameters={"fan_out": "9"})
     with pytest.raises(nandex.Error, match="is no parameter; there are"):
         db.filter("other", parameters={"colour": "red"})
+
+
+def test_a_filter_is_cleared(path: Path) -> None:
+    with nandex.open(path, ram="32MiB", hash_key=7) as db:
+        seen = db.filter("seen", keys=100_000, rate=0.001, grow=False)
+        keys = [f"key {number}" for number in range(50_000)]
+        made = seen.parameters
+        for _ in range(3):
+            assert seen.add_new_many(keys).mean() > 0.99
+            seen.clear()
+            assert not seen.contains_many(keys).any() and seen.approx_items == 0
+        assert seen.parameters == made and list(db) == ["seen"]
+        seen.add("a")
+        other = db.filter("other", keys=100_000, rate=0.001, grow=False)
+        with pytest.raises(nandex.UnsupportedError, match="merge"):
+            seen | other
+        seen |= other
+    with nandex.open(path, ram="32MiB") as db:
+        seen = db.filter("seen", keys=100_000, rate=0.001, grow=False)
+        assert "a" in seen and seen.contains_many(keys).mean() < 0.01
+        seen.close()
+        with pytest.raises(nandex.ClosedError):
+            seen.clear()
+    with nandex.open(path, mode="r") as db, pytest.raises(nandex.ReadOnlyError):
+        db.filter("seen").clear()

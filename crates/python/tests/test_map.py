@@ -38,8 +38,11 @@ def test_a_map_is_a_mutable_mapping(db: nandex.Database) -> None:
     assert list(pages) == [] and len(pages) == 0
     with pytest.raises(KeyError, match="empty"):
         pages.popitem()
-    with pytest.raises(nandex.InputTypeError, match="one default"):
-        pages.pop("a", 1, 2)  # type: ignore[call-overload]
+    assert pages.pop("x", default=None) is None and pages.pop("x", default=7) == 7
+    pages["a"] = "1"
+    assert pages.setdefault("a") == b"1"
+    with pytest.raises(nandex.InputTypeError, match="a value of the type NoneType"):
+        pages.setdefault("x")
 
 
 def test_values_may_be_large(db: nandex.Database) -> None:
@@ -206,3 +209,20 @@ def test_keys_are_counted_exactly_after_every_change(db: nandex.Database) -> Non
     pages["new"] = "x"
     pages["new"] = "y"
     assert len(pages) == 5000
+
+
+def test_a_map_that_is_opened_for_text_returns_text(db: nandex.Database) -> None:
+    with db.map("names", text=True) as names:
+        names.update({"é": "1", "b": "ü"})
+        assert names.text and names["é"] == "1" and names == {"é": "1", "b": "ü"}
+        assert sorted(names) == sorted(names.keys()) == ["b", "é"] and set(names.values()) == {"1", "ü"}
+        assert names.get_many(["b", "x"]) == ["ü", None] and names.get("x", "-") == "-"
+        assert names.get_many(pa.array(["b", "x"])).to_pylist() == ["ü", None]
+        assert names.setdefault("c", "3") == names.setdefault("c", "4") == "3"
+        assert names.pop("c") == "3" and names.get_or_insert_many(["b"], ["9"]) == ["ü"]
+        key, value = names.popitem()
+        assert isinstance(key, str) and isinstance(value, str)
+        names["raw"] = b"\xff"
+        with pytest.raises(nandex.InputError, match="not UTF-8; open the structure without text=True"):
+            names["raw"]
+    assert db.map("names")["raw"] == b"\xff"

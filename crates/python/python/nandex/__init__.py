@@ -22,6 +22,7 @@ from nandex import _nandex
 from nandex._errors import *  # noqa: F403
 from nandex._errors import __all__ as _errors
 from nandex._nandex import Counter, Database, Filter, Map, Table, __version__, advise, open, parameters
+from nandex._progress import progress
 from nandex._stats import Advice, Stats
 
 __all__ = [
@@ -36,6 +37,7 @@ __all__ = [
     "advise",
     "open",
     "parameters",
+    "progress",
     *_errors,
 ]
 

@@ -231,12 +231,15 @@ def fixed_answers(
     return answers if form == "list" else in_form(form, given, answers)
 
 
-def spans_answer(data: NDArray[np.uint8], offsets: NDArray[np.int64], found: NDArray[np.bool_]) -> Any:
+def spans_answer(
+    data: NDArray[np.uint8], offsets: NDArray[np.int64], found: NDArray[np.bool_], is_text: bool
+) -> Any:
     """Returns values of any size as an Arrow array, with a null for a missing key."""
     import pyarrow as pa
 
     buffers = [_bitmap(found), pa.py_buffer(offsets), pa.py_buffer(data)]
-    return pa.Array.from_buffers(pa.large_binary(), len(found), buffers)
+    answer = pa.Array.from_buffers(pa.large_binary(), len(found), buffers)
+    return answer.cast(pa.large_string()) if is_text else answer
 
 
 def _bitmap(found: NDArray[np.bool_]) -> Any:

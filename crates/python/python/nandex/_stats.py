@@ -63,3 +63,51 @@ class Advice(Stats):
 
     def __reduce__(self) -> tuple[type[Stats], tuple[str, dict[str, Any]]]:
         return Advice, (self.text, dict(self))
+
+
+def structure_html(structure: Any, kind: str) -> str:
+    """Returns an open structure as HTML: its name, the three numbers of its costs, and its other figures folded."""
+    title = html.escape(repr(structure))
+    if structure.closed:
+        return f"<p>{title}</p>"
+    figures = structure.stats()
+    rows = "".join(f"<tr><th>{name}</th><td>{value}</td></tr>" for name, value in costs(kind, figures))
+    table = f"<table><caption>{title}</caption>{rows}</table>"
+    return f"{table}<details><summary>all figures</summary>{figures._repr_html_()}</details>"
+
+
+def costs(kind: str, figures: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Returns the three numbers of a structure's costs, with their names; reads and writes since it was opened."""
+    shares = {"map": _of_map, "table": _of_table}.get(kind, _of_filter)
+    reads, lookups, written, stored = shares(figures)
+    return [
+        ("entries", f"{figures['entries']:,}"),
+        ("RAM bytes per entry", _share(figures["ram_bytes"], figures["entries"])),
+        ("flash reads per lookup", _share(reads, lookups)),
+        ("bytes written per byte stored", _share(written, stored)),
+    ]
+
+
+def _share(part: float, whole: float) -> str:
+    return f"{part / whole:,.3g}" if whole else "-"
+
+
+# Reads, lookups, bytes written, and bytes of what was put.
+_Shares = tuple[float, float, float, float]
+
+
+def _of_map(it: Mapping[str, Any]) -> _Shares:
+    reads = it["values_reads"] + it["table_hit_reads"] + it["table_miss_reads"]
+    written = it["values_written_bytes"] + it["table_data_bytes_written"] + it["table_log_bytes_written"]
+    return reads, it["hits"] + it["misses"], written, it["values_appended_bytes"] - it["values_copied_bytes"]
+
+
+def _of_table(it: Mapping[str, Any]) -> _Shares:
+    written = it["data_bytes_written"] + it["log_bytes_written"]
+    return it["hit_reads"] + it["miss_reads"], it["hits"] + it["misses"], written, it["inserts"] * it["entry_bytes"]
+
+
+def _of_filter(it: Mapping[str, Any]) -> _Shares:
+    written = it["data_bytes_written"] + it["log_bytes_written"]
+    stored = it["inserts"] * it["bits_per_entry_on_flash"] / 8
+    return it["lookup_reads"], it["positives"] + it["negatives"], written, stored

@@ -12,31 +12,31 @@ from nandex._nandex import Counter, Map
 _ABSENT = object()
 
 
-class MapKeys(KeysView[bytes]):
+class MapKeys(KeysView[Any]):
     """The keys of a map, in no order."""
 
-    _mapping: Map
+    _mapping: Map[Any]
 
 
-class MapValues(ValuesView[bytes]):
+class MapValues(ValuesView[Any]):
     """The values of a map, in no order."""
 
-    _mapping: Map
+    _mapping: Map[Any]
 
-    def __iter__(self) -> Iterator[bytes]:
+    def __iter__(self) -> Iterator[Any]:
         return self._mapping._walk_values()
 
 
-class MapItems(ItemsView[bytes, bytes]):
+class MapItems(ItemsView[Any, Any]):
     """The keys and values of a map, in no order."""
 
-    _mapping: Map
+    _mapping: Map[Any]
 
-    def __iter__(self) -> Iterator[tuple[bytes, bytes]]:
+    def __iter__(self) -> Iterator[tuple[Any, Any]]:
         return self._mapping._walk_items()
 
 
-def is_equal(this: Map, other: object) -> Any:
+def is_equal(this: Map[Any], other: object) -> Any:
     """Whether a mapping has the same keys and values. Reads the map once, and holds neither of them in RAM."""
     if not isinstance(other, Mapping):
         return NotImplemented
@@ -51,22 +51,26 @@ def is_equal(this: Map, other: object) -> Any:
     return length == len(other)
 
 
-def elements(counts: Counter) -> Iterator[bytes]:
+def elements(counts: Counter[Any]) -> Iterator[Any]:
     """Returns the keys, each as often as its count."""
     return itertools.chain.from_iterable(itertools.repeat(key, count) for key, count in counts.items())
 
 
-def sum_of(counts: Counter, other: object) -> Any:
+def sum_of(counts: Counter[Any], other: object) -> Any:
     """Returns the sum of two counters, in RAM, with counts above 0 alone."""
     if not isinstance(other, (Counter, collections.Counter)):
         return NotImplemented
-    total: collections.Counter[bytes] = collections.Counter(dict(counts.items()))
+    total: collections.Counter[Any] = collections.Counter(dict(counts.items()))
     for key, count in other.items():
-        total[key.encode() if isinstance(key, str) else key] += count
+        if isinstance(key, bytes) and counts.text:
+            key = key.decode()
+        elif isinstance(key, str) and not counts.text:
+            key = key.encode()
+        total[key] += count
     return +total
 
 
-def have_equal_counts(counts: Counter, other: object) -> Any:
+def have_equal_counts(counts: Counter[Any], other: object) -> Any:
     """Whether a mapping, or another counter, has the same counts above 0, and none below."""
     if not isinstance(other, (Counter, Mapping)):
         return NotImplemented

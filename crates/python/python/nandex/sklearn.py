@@ -9,7 +9,8 @@
 (1, 5)
 >>> vectorizer.close()
 
-Terms and their counts are in a file, in a fixed amount of RAM. The columns and numbers are scikit-learn's.
+Terms and their counts are in a file, and learning them takes the RAM that is stated. The columns and numbers are
+scikit-learn's.
 """
 
 from __future__ import annotations
