@@ -10,6 +10,7 @@ mod create;
 mod dedup;
 mod delete;
 mod document_index;
+mod drop;
 mod dump;
 mod elsewhere;
 mod filter;
@@ -51,6 +52,8 @@ pub enum Command {
     Get(get::Args),
     /// Remove keys from a table
     Delete(delete::Args),
+    /// Remove structures from a volume, with all that they hold
+    Drop(drop::Args),
     /// Write all records of a table to stdout
     Dump(dump::Args),
     /// Merge two tables into one, in long reads and writes, or count what they share
@@ -105,6 +108,7 @@ impl Command {
             Self::Load(args) => load::run(&args, console),
             Self::Get(args) => get::run(&args, console),
             Self::Delete(args) => delete::run(&args, console),
+            Self::Drop(args) => drop::run(&args, console),
             Self::Dump(args) => dump::run(&args, console),
             Self::Merge(args) => merge::run(&args, console),
             Self::Filter(args) => filter::run(&args, console),

@@ -225,3 +225,25 @@ fn what_any_size_cannot_do_is_refused() {
     folder.assert_refused(WRONG);
     assert!(!folder.path("n.nandex").exists());
 }
+
+/// Only a new file got rid of a structure.
+#[test]
+fn a_dropped_structure_frees_its_pages() {
+    let folder = Folder::new();
+    ok(folder.run("create t.nandex --entries 1e5"));
+    let records: String = (0..20_000).map(|key| format!("{key},{}\n", "x".repeat(100))).collect();
+    fs::write(folder.path("in.csv"), records).expect("the folder is writable");
+    ok(folder.run("load t.nandex in.csv --format csv"));
+    let free =
+        |folder: &Folder| json(&ok(folder.run("info t.nandex --json")))["free_bytes"].as_u64();
+    let before = free(&folder).expect("a number");
+    folder.assert_refused("1 | drop t.nandex absent | it holds \"main\"");
+    folder.assert_refused("1 | drop t.nandex main-keys | it holds \"main\"");
+    let dropped = json(&ok(folder.run("drop t.nandex main --json")));
+    let bytes = dropped["dropped"][0]["flash_bytes"].as_u64().expect("a number");
+    assert!(bytes > 2_000_000, "{dropped}");
+    assert_eq!(dropped["dropped"][0]["name"], "main");
+    assert!(free(&folder).expect("a number") >= before + bytes);
+    let info = json(&ok(folder.run("info t.nandex --json")));
+    assert_eq!(info["tables"], serde_json::json!([]));
+}
