@@ -253,6 +253,31 @@ fn a_log_grows_for_what_would_not_fit_it_and_to_no_more_than_its_limit() {
 }
 
 #[test]
+fn a_log_that_may_grow_does_so_as_it_fills_and_takes_no_checkpoint_for_it() {
+    let device: Arc<dyn Device> = Arc::new(MemoryDevice::new());
+    let numbers = Numbers::new(device, options(Some(LOG_BYTES_MAX))).unwrap();
+    let volume = &numbers.volume;
+    let (wanted, before) = (64 * PAGE, volume.stats().checkpoints);
+    volume.let_log_grow(wanted).unwrap();
+    assert_eq!(volume.log().capacity_bytes(), LOG_BYTES);
+    (0..12).for_each(|_| numbers.append().unwrap());
+    assert_eq!(volume.log().capacity_bytes(), 4 * LOG_BYTES);
+    assert_eq!(volume.stats().checkpoints, before, "it is far from the length that it may have");
+    (0..12).for_each(|_| numbers.append().unwrap());
+    assert_eq!(volume.log().capacity_bytes(), wanted);
+}
+
+#[test]
+fn a_log_on_a_longer_device_takes_its_pages_before_others_do() {
+    let device: Arc<dyn Device> = Arc::new(MemoryDevice::new());
+    device.grow(1000).unwrap();
+    let numbers = Numbers::new(Arc::clone(&device), options(Some(LOG_BYTES_MAX))).unwrap();
+    numbers.volume.let_log_grow(64 * PAGE).unwrap();
+    assert_eq!(numbers.volume.log().capacity_bytes(), 64 * PAGE);
+    assert_eq!(device.page_count(), 1000);
+}
+
+#[test]
 fn a_backup_and_a_closed_copy_of_a_log_in_parts_are_whole() {
     let device: Arc<dyn Device> = Arc::new(MemoryDevice::new());
     let numbers = Numbers::new(Arc::clone(&device), options(Some(LOG_BYTES_MAX))).unwrap();

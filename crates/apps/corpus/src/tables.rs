@@ -12,6 +12,7 @@ use nandex::raw::Stated;
 use nandex::raw::bufferhash::growing;
 use nandex::{
     AnyTable, Database, Error, LargeTable, OpenOptions, Policy, Requirements, Result, Volume,
+    VolumeOptions,
 };
 
 /// The number of documents for which a table with an entry for each begins; it grows from there.
@@ -21,12 +22,13 @@ pub const DOCUMENTS_FIRST: u64 = 10_000;
 const LOG_BYTES_MIN: u64 = 8 << 20;
 const LOG_BYTES_MAX: u64 = 256 << 20;
 
-/// Creates the volume of a new index. Its file takes space as it is written.
+/// Creates the volume of a new index, with a log that grows up to `log_bytes`. Its file takes space as it is written.
 ///
 /// # Errors
 /// A file that exists, no space, a failed write.
 pub fn create_volume(path: &Path, log_bytes: u64) -> Result<Database> {
-    nandex::options().create(Create::New).sparse().log(log_bytes).open(path)
+    let volume = VolumeOptions::default().with_growing_log(log_bytes);
+    nandex::options().create(Create::New).sparse().volume(volume).open(path)
 }
 
 /// Opens the volume of an index.

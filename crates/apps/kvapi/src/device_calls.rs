@@ -4,6 +4,7 @@ use std::ffi::c_char;
 use std::path::Path;
 use std::sync::Arc;
 
+use nandex::VolumeOptions;
 use nandex::device::{Create, Device, MemoryDevice};
 use nandex_kvssd::{Config, DRIVE_NAME, Drive, IndexChoice, ResultCode};
 
@@ -63,7 +64,8 @@ fn in_ram() -> Result<Drive> {
     let index = IndexChoice { kind: "rhik", ram_bytes: None }.predict(config.pairs_max)?;
     let log_bytes = index.config.log_bytes_best();
     let memory: Arc<dyn Device> = Arc::new(MemoryDevice::new());
-    let db = nandex::options().log(log_bytes).open_on(memory.into())?;
+    let volume = VolumeOptions::default().with_growing_log(log_bytes);
+    let db = nandex::options().volume(volume).open_on(memory.into())?;
     Ok(Drive::create_with(db.volume(), DRIVE_NAME, config, (&index.config, &index.options))?)
 }
 

@@ -34,8 +34,8 @@
 //! temporarily counts once for each background thread, not for each structure. Opening a structure that does not fit
 //! fails, and the error names the largest others; so does growth. Dropping a structure frees its RAM.
 //!
-//! **The log** is 1 MiB at first and grows with the buffers of the structures, up to twice the stated RAM and at least
-//! up to 32 MiB. With [`DatabaseOptions::log`] its length is fixed from the start. Builders make write buffers small
+//! **The log** is 512 KiB at first and grows as updates fill it, up to the length that the buffers of the structures work
+//! best with, and at most to twice the stated RAM or 32 MiB. With [`DatabaseOptions::log`] its length is fixed from the start. Builders make write buffers small
 //! enough for the length that the log may grow to.
 //!
 //! **Whole files.** With [`DatabaseOptions::unfinished`] a new file gets its name at [`Database::finish`], so a program

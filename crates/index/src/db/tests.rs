@@ -3,6 +3,7 @@
 mod counted;
 mod lived;
 mod opening;
+mod small;
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -128,7 +128,9 @@ impl<S: Structure> Handle<S> {
         options: OpenOptions,
     ) -> Result<Self> {
         options.validate()?;
-        S::restore(volume, &volume.open_structure(name, kind)?, options)
+        let handle = S::restore(volume, &volume.open_structure(name, kind)?, options)?;
+        volume.let_log_grow(handle.config().log_bytes_best())?;
+        Ok(handle)
     }
 
     /// The configuration that it was created with; its RAM limit is that of this opening.

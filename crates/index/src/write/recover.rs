@@ -42,16 +42,16 @@ pub(crate) fn may_cover(volume: &Volume, shape: &TableShape) -> bool {
 
 /// Fails for a structure whose `buffers`, which take `bytes` in the log, the volume's log cannot cover. Log space is
 /// released only as buffers are flushed, so the log must hold at least the contents of all buffers, and more meanwhile.
-/// A log that may grow does so. `instead` describes what can be created instead.
+/// A log that may grow does so as it fills. `instead` describes what can be created instead.
 pub(crate) fn check_log_covers(
     volume: &Volume,
     bytes: u64,
     buffers: &str,
     instead: &str,
 ) -> Result<()> {
-    // Grows to the length that buffers work best with, if the log may.
-    volume.want_log(bytes.saturating_mul(8))?;
-    let log_bytes = volume.log().capacity_bytes();
+    // The length that buffers work best with.
+    volume.let_log_grow(bytes.saturating_mul(8))?;
+    let log_bytes = volume.log_bytes_max();
     if log_bytes >= bytes.saturating_mul(2) {
         return Ok(());
     }

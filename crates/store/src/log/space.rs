@@ -166,6 +166,14 @@ impl Log {
         self.log_bytes(bytes).saturating_add(2 * self.shared.block())
     }
 
+    /// Returns whether a caller with `bytes` bytes of entries would have to wait for the tail.
+    pub(crate) fn is_short_for(&self, bytes: u64) -> bool {
+        let (capacity, staging) = (self.shared.capacity(), self.shared.staging());
+        let taken = staging.used_bytes() + staging.reserved;
+        // Without a reservation less would be left for callers that were admitted before.
+        taken + capacity / KEPT_SHARE + self.needed_bytes(bytes) > capacity
+    }
+
     /// Returns the most bytes of the log that may be in use for `bytes` bytes of entries to fit.
     fn used_max(&self, bytes: u64) -> Result<u64> {
         self.shared.capacity().checked_sub(self.needed_bytes(bytes)).ok_or_else(|| {

@@ -179,13 +179,14 @@ impl Inner {
         self.poison.guard(self.checkpoint_if_due(requested))
     }
 
-    /// Takes a checkpoint when the log fills. If that alone does not help, the log grows, or else the structures flush
-    /// the updates that pin its tail. Then they do their deferred work.
+    /// Takes a checkpoint when the log fills, by the length that it has or is expected to grow to. If that alone does not
+    /// help, the log grows, or else the structures flush the updates that pin its tail. Then they do their deferred
+    /// work.
     fn checkpoint_if_due(&self, requested: bool) -> Result<()> {
         if self.poison.is_set() {
             return Ok(());
         }
-        let capacity = self.log.capacity_bytes();
+        let capacity = self.log_bytes_expected();
         let grown = self.log.next_lsn().0 - self.maintenance.last.load(Relaxed);
         let used = self.log.used_bytes();
         // A log that is nearly full, or too full for a waiting append, does not advance; then nothing may be postponed.
@@ -198,7 +199,7 @@ impl Inner {
         self.maintenance.last.store(self.log.next_lsn().0, Relaxed);
         self.checkpoint()?;
         let is_short = is_stuck || self.log.used_bytes() > capacity / 2;
-        if is_short && !self.grow_log(2 * capacity)? {
+        if is_short && !self.grow_log(2 * self.log.capacity_bytes())? {
             let before = Lsn(self.log.tail().0 + self.log.used_bytes() / 2);
             self.flush_before(before)?;
             self.checkpoint()?;

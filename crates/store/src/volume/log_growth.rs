@@ -1,5 +1,7 @@
 //! Growth of the log to the length that the buffers of the structures need, and no further.
 
+use std::sync::atomic::Ordering::Relaxed;
+
 use nandex_device::PAGE_BYTES;
 
 use super::opening::write_superblock;
@@ -9,6 +11,10 @@ use crate::log::{EARLIER_MAX, LogPart, LogParts};
 use crate::mutants::{Barrier, is_on};
 use crate::superblock::Superblock;
 
+/// The factor by which a log that fills grows. Pages of earlier parts are a third of the newest one's at most, and each
+/// growth costs a sync.
+const GROWTH_FACTOR: u64 = 4;
+
 impl Volume {
     /// The most bytes that the log may grow to. If it does not grow, its current length.
     #[must_use]
@@ -16,8 +22,30 @@ impl Volume {
         self.inner.log_bytes_max()
     }
 
-    /// Grows the log to the length with which a structure works best, or to its limit. Returns whether it has that
-    /// length.
+    /// Lets the log grow to the length with which a structure works best, or to its limit, as updates fill it. Until it
+    /// has that length, checkpoints and early flushes follow the length that it may have, not the one that it has.
+    ///
+    /// Costs nothing in a file. On a device that is longer than the volume, such as a block device, the log takes its
+    /// length at once, while the pages are still free: that costs the sync of a superblock.
+    ///
+    /// # Errors
+    /// A failed write or sync, which poisons the volume.
+    pub fn let_log_grow(&self, bytes: u64) -> Result<()> {
+        let inner = &self.inner;
+        let Some(bytes) = inner.work.log_bytes_max.map(|most| bytes.min(most)) else {
+            return Ok(());
+        };
+        inner.log_bytes_expected.fetch_max(bytes, Relaxed);
+        let missing = bytes.saturating_sub(inner.log.capacity_bytes());
+        let spare = inner.device.page_count().saturating_sub(inner.root().space.page_count());
+        if missing > 0 && spare >= bytes.div_ceil(PAGE_BYTES as u64) {
+            inner.grow_log(bytes)?;
+        }
+        Ok(())
+    }
+
+    /// Grows the log at once to the length with which a structure works best, or to its limit. Returns whether it has
+    /// that length.
     ///
     /// Costs nothing if it is long enough; otherwise the sync of a superblock.
     ///
@@ -35,11 +63,32 @@ impl Inner {
         self.work.log_bytes_max.map_or(capacity, |most| most.max(capacity))
     }
 
-    /// Grows the log if `bytes` bytes of entries would not fit it when it is empty.
+    /// The length that the log has or will grow to as it fills, in bytes.
+    pub(super) fn log_bytes_expected(&self) -> u64 {
+        self.log.capacity_bytes().max(self.log_bytes_expected.load(Relaxed))
+    }
+
+    /// Grows the log if `bytes` bytes of entries would not fit it when it is empty, or if they would have to wait although
+    /// it does not have its expected length yet.
+    #[inline]
     pub(super) fn grow_log_for(&self, bytes: u64) -> Result<()> {
-        let needed = self.log.needed_bytes(bytes);
-        if needed > self.log.capacity_bytes() {
+        let (needed, capacity) = (self.log.needed_bytes(bytes), self.log.capacity_bytes());
+        if needed > capacity {
             self.grow_log(needed.saturating_mul(2))?;
+        } else if capacity < self.log_bytes_expected.load(Relaxed) && self.log.is_short_for(bytes) {
+            self.grow_as_expected(capacity)?;
+        }
+        Ok(())
+    }
+
+    /// Grows the log by a factor, or to its expected length if one more growth would be needed soon. If it cannot grow,
+    /// the length that it has is expected from now on.
+    fn grow_as_expected(&self, capacity: u64) -> Result<()> {
+        let most = self.log_bytes_expected.load(Relaxed);
+        let next = capacity.saturating_mul(GROWTH_FACTOR);
+        let bytes = if most < next.saturating_mul(2) { most } else { next };
+        if !self.grow_log(bytes)? && self.log.capacity_bytes() <= capacity {
+            self.log_bytes_expected.store(0, Relaxed);
         }
         Ok(())
     }

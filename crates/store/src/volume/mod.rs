@@ -27,6 +27,7 @@ mod root;
 mod stats;
 
 use std::collections::{HashMap, HashSet};
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread::JoinHandle;
 
@@ -69,6 +70,8 @@ struct Inner {
     replay: replay::LogReplay,
     poison: Arc<Poison>,
     work: Work,
+    /// The length that the log grows to as it fills, in bytes; 0 if it does not.
+    log_bytes_expected: AtomicU64,
     workers: Workers,
     idle_reads: IdleReads,
     root: Mutex<Root>,
@@ -562,6 +565,7 @@ impl Volume {
             workers: Workers::new(Arc::clone(&poison)),
             poison,
             work,
+            log_bytes_expected: AtomicU64::new(0),
             idle_reads: IdleReads::default(),
             root: Mutex::new(root),
             open: Mutex::default(),

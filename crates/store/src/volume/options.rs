@@ -9,7 +9,7 @@ use crate::hash::HashKind;
 use crate::{Durability, Error, Result};
 
 /// The number of blocks that a log that grows begins with.
-const LOG_BLOCKS_FIRST: u64 = 8;
+const LOG_BLOCKS_FIRST: u64 = 4;
 
 /// The longest log, in bytes.
 const LOG_BYTES_MAX: u64 = 1 << 40;
@@ -102,7 +102,7 @@ impl VolumeOptions {
         }
     }
 
-    /// Returns the same options with a log that begins with eight blocks, 1 MiB by default, and grows to at most
+    /// Returns the same options with a log that begins with four blocks, 512 KiB by default, and grows to at most
     /// `log_bytes_max`.
     #[must_use]
     pub fn with_growing_log(self, log_bytes_max: u64) -> Self {

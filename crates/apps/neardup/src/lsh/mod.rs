@@ -164,8 +164,8 @@ impl LshIndex {
         let log_bytes = log_bytes(options.ram_bytes / 32);
         let Some(path) = path else {
             let (durability, threads) = (Durability::Never, Threads::Inline);
-            let create =
-                VolumeOptions { log_bytes, durability, threads, ..VolumeOptions::default() };
+            let create = VolumeOptions { durability, threads, ..VolumeOptions::default() };
+            let create = create.with_growing_log(log_bytes);
             let memory: Arc<dyn Device> = Arc::new(MemoryDevice::new());
             let db = nandex::options().volume(create).open_on(memory.into())?;
             return Self::create_in(db.volume(), options);
@@ -175,7 +175,8 @@ impl LshIndex {
             let hasher = KeyHasher::new(HashKind::default(), 0);
             Directory::new(plan(hasher, &options), directory_bytes(&options), options.documents)?;
         }
-        let db = nandex::options().log(log_bytes).sparse().open(path)?;
+        let create = VolumeOptions::default().with_growing_log(log_bytes);
+        let db = nandex::options().volume(create).sparse().open(path)?;
         match db.volume().structures().is_empty() {
             true => Self::create_in(db.volume(), options),
             false => Self::open_in(db.volume(), options),

@@ -38,7 +38,7 @@ use nandex::raw::Stated;
 use nandex::raw::device::PageId;
 use nandex::raw::store;
 use nandex::raw::store::values::{Purpose, ValueLog, ValueRef};
-use nandex::{AnyTable, OpenOptions, Table, TableStats, Volume, bufferhash};
+use nandex::{AnyTable, OpenOptions, Table, TableStats, Volume, VolumeOptions, bufferhash};
 use serde::Serialize;
 
 pub use config::{CACHE_BYTES_MIN, CacheConfig};
@@ -120,8 +120,8 @@ impl Cache {
     /// # Errors
     /// Invalid sizes, an existing file, no space, a failed write.
     pub fn create_file(path: impl AsRef<Path>, config: CacheConfig) -> Result<Self> {
-        let options = nandex::options().create(Create::New).sparse();
-        let db = options.log(config.log_bytes()?).open(path)?;
+        let volume = VolumeOptions::default().with_growing_log(config.log_bytes()?);
+        let db = nandex::options().create(Create::New).sparse().volume(volume).open(path)?;
         Self::create_in(db.volume(), config)
     }
 
@@ -138,7 +138,8 @@ impl Cache {
     /// # Errors
     /// As [`create_file`](Self::create_file).
     pub fn create(device: Arc<dyn Device>, config: CacheConfig) -> Result<Self> {
-        let options = nandex::options().create(Create::New).log(config.log_bytes()?);
+        let volume = VolumeOptions::default().with_growing_log(config.log_bytes()?);
+        let options = nandex::options().create(Create::New).volume(volume);
         Self::create_in(options.open_on(device.into())?.volume(), config)
     }
 
@@ -150,7 +151,7 @@ impl Cache {
         Self::open_in(nandex::options().create(Create::Open).open_on(device.into())?.volume())
     }
 
-    /// Creates a cache in a volume that has none, and whose log has the bytes of [`CacheConfig::log_bytes`].
+    /// Creates a cache in a volume that has none, and whose log may grow to the bytes of [`CacheConfig::log_bytes`].
     ///
     /// # Errors
     /// As [`create_file`](Self::create_file); a volume with such structures.
@@ -159,7 +160,7 @@ impl Cache {
     }
 
     /// Creates the same with stated parameters of its index of chunks in place of the configured ones, and with options
-    /// of both tables for this opening. The log has the bytes of [`CacheConfig::log_bytes_stated`].
+    /// of both tables for this opening. The log may grow to the bytes of [`CacheConfig::log_bytes_stated`].
     ///
     /// # Errors
     /// As [`create_in`](Self::create_in); parameters that this index cannot have.

@@ -182,7 +182,8 @@ pub fn create(
 ) -> Result<Opened> {
     let (config, index) = limits.choose(&args.options)?;
     let log_bytes = index.config.log_bytes_best();
-    let options = VolumeOptions { log_bytes, durability, ..VolumeOptions::default() };
+    let options = VolumeOptions { durability, ..VolumeOptions::default() };
+    let options = options.with_growing_log(log_bytes);
     let make = |volume: &_| create_on(volume, config, (&index.config, &index.options));
     create_with(&args.volume, (STRIPING, options), console, make)
 }

@@ -79,7 +79,8 @@ fn create(
     let volume = make.resume.volume(name);
     let device = make.geometry.find(&volume, console)?;
     let geometry = geometry::of_volume(device, &volume, STRIPING)?;
-    let volume_options = VolumeOptions { log_bytes, geometry, ..VolumeOptions::default() };
+    let volume_options = VolumeOptions { geometry, ..VolumeOptions::default() };
+    let volume_options = volume_options.with_growing_log(log_bytes);
     let make = |volume: &_| Index::create_stated(volume, options, config).map_err(explained);
     let made = create_with(&volume, (STRIPING, volume_options), console, make)?;
     Ok(Target::made(made, name))

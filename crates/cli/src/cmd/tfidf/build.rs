@@ -136,7 +136,7 @@ fn create(
     config: CorpusConfig,
     console: &Console,
 ) -> Result<(Database, Corpus)> {
-    let volume = VolumeOptions { log_bytes: config.log_bytes(), ..VolumeOptions::default() };
+    let volume = VolumeOptions::default().with_growing_log(config.log_bytes());
     let make = |volume: &_| Corpus::create_stated(volume, options, config).map_err(explained);
     create_with(args, (STRIPING, volume), console, make)
 }

@@ -20,7 +20,8 @@ pub struct CacheArgs {
     /// File of the cache, or its block device; it is created if there is none
     #[arg(long = "cache", value_name = "FILE")]
     file: PathBuf,
-    /// Bytes of content that a new cache holds; when it is full, the oldest is overwritten
+    /// Bytes of content that a new cache holds; when it is full, the oldest is overwritten. Tables and log take about two
+    /// fifths more of the file
     #[arg(long, value_name = "SIZE", value_parser = size::parse, default_value = "1GiB")]
     size: u64,
     /// RAM for the tables of a new cache; default: as much as they need
@@ -48,7 +49,7 @@ impl CacheArgs {
         let config =
             CacheConfig { content_bytes: self.size, ram_bytes: self.ram, ..CacheConfig::default() };
         let log_bytes = config.log_bytes_stated(stated).with_context(|| place.cannot("create"))?;
-        let options = VolumeOptions { log_bytes, ..VolumeOptions::default() };
+        let options = VolumeOptions::default().with_growing_log(log_bytes);
         let make = |volume: &_| Ok(Cache::create_stated(volume, config, stated)?);
         let (db, cache) = create_with(place, (STRIPING, options), console, make)?;
         db.finish().inspect_err(|_| db.unfinished().remove())?;
