@@ -86,11 +86,19 @@ struct Source {
 
 #[derive(Default)]
 struct Asks {
-    /// Whether it is in the queue of structures that ask, and in that of periodic work that is due.
+    /// Whether it is in the queue of structures that ask.
     is_asking: AtomicBool,
+    /// Whether it is in the queue of periodic work that is due, or a thread does that work.
     is_due: AtomicBool,
     /// Whether it is no longer served. Changed under the lock of the state.
     has_ended: AtomicBool,
+}
+
+/// A job that a thread takes.
+struct Job {
+    source: Source,
+    /// Whether it is periodic work.
+    was_due: bool,
 }
 
 impl Source {
@@ -141,20 +149,20 @@ impl State {
         }
     }
 
-    fn take_due(&mut self) -> Option<Source> {
-        let first = self.due.pop_front()?;
-        first.asks.is_due.store(false, SeqCst);
-        Some(first)
+    /// Takes periodic work. It is not due again before it has ended: while it waits, further threads would wait in it too
+    /// and never come to the job that it waits for.
+    fn take_due(&mut self) -> Option<Job> {
+        Some(Job { source: self.due.pop_front()?, was_due: true })
     }
 
-    fn take_asking(&mut self, takes: Takes) -> Option<Source> {
+    fn take_asking(&mut self, takes: Takes) -> Option<Job> {
         if takes == Takes::Due {
             return None;
         }
         let first = self.asking.pop_front()?;
         first.asks.is_asking.store(false, SeqCst);
         self.looks = 0;
-        Some(first)
+        Some(Job { source: first, was_due: false })
     }
 
     fn threads_of(&mut self, takes: Takes) -> &mut usize {
@@ -389,11 +397,14 @@ impl Shared {
     /// Runs a thread: does one job after another.
     fn run(&self, takes: Takes) {
         IS_BACKGROUND_THREAD.set(true);
-        while let Some(source) = self.next(takes) {
+        while let Some(Job { source, was_due }) = self.next(takes) {
             self.free_surplus();
             let work = source.work.upgrade();
             let has_more = work.is_some_and(|work| self.guard(|| work.work()).unwrap_or(false));
             let mut state = self.lock();
+            if was_due {
+                source.asks.is_due.store(false, SeqCst);
+            }
             if source.keeps_memory {
                 state.stop_keeping(&source);
                 state.keeping.push_back(source.clone());
@@ -427,13 +438,13 @@ impl Shared {
     }
 
     /// Returns the structure that is due or has asked first; `None` when the thread must end.
-    fn next(&self, takes: Takes) -> Option<Source> {
+    fn next(&self, takes: Takes) -> Option<Job> {
         let mut state = self.lock();
         let mut has_waited = false;
         loop {
-            if let Some(source) = state.take_due().or_else(|| state.take_asking(takes)) {
-                state.busy.push(source.clone());
-                return Some(source);
+            if let Some(job) = state.take_due().or_else(|| state.take_asking(takes)) {
+                state.busy.push(job.source.clone());
+                return Some(job);
             }
             let is_last = takes == Takes::All && state.threads == 1;
             if state.is_stopping || has_waited && !is_last {

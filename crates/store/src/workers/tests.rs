@@ -137,6 +137,31 @@ fn those_that_work_in_periods_get_a_thread_also_while_all_others_are_busy() {
     workers.stop();
 }
 
+/// Each new thread took the same periodic work again, which waited for a flush that none of them came to: a process had
+/// hundreds of threads and stood still.
+#[test]
+fn periodic_work_that_waits_for_a_job_leaves_the_next_thread_to_that_job() {
+    let workers = workers(1);
+    let (periodic, other) = (Test::new(&workers), Test::new(&workers));
+    workers.repeat(&periodic.asker, Duration::from_millis(1)).unwrap();
+    periodic.began.recv_timeout(LONGEST).unwrap();
+    // Its work waits while many periods pass, and another structure asks.
+    other.asker.ask();
+    std::thread::sleep(Duration::from_millis(20));
+    (0..=LOOKS).for_each(|_| workers.help_starving());
+    other.began.recv_timeout(LONGEST).unwrap();
+    assert!(periodic.began.try_recv().is_err(), "one thread at a time does its work");
+    other.may_end.send(()).unwrap();
+    periodic.may_end.send(()).unwrap();
+    periodic.began.recv_timeout(LONGEST).unwrap();
+    std::thread::scope(|scope| {
+        scope.spawn(|| periodic.asker.end());
+        // More jobs may have begun.
+        (0..100).for_each(|_| periodic.may_end.send(()).unwrap());
+    });
+    workers.stop();
+}
+
 #[test]
 fn after_the_end_nothing_runs_and_no_thread_refers_to_the_structure() {
     let workers = workers(2);
