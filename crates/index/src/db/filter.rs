@@ -3,12 +3,12 @@
 use std::ops::Deref;
 
 use super::ram::{explain, fitting, limit};
-use super::stated::Stated;
+use super::stated::{Stated, check_enough, check_same};
 use super::{Database, Quantity};
 use crate::registry;
 use crate::{
-    AnyConfig, AnyFilter, Counter, Error, FilterRequirements, OpenOptions, Result, WhenFull,
-    cascade,
+    AnyConfig, AnyFilter, Counter, Error, FilterRequirements, OpenOptions, Policy, Result,
+    WhenFull, cascade,
 };
 
 /// The default number of keys of a filter.
@@ -19,37 +19,37 @@ const RATE: f64 = 0.01;
 
 /// Builds or opens a filter; see [`Database::filter`].
 ///
-/// By default it is made for a million keys at a rate of false positives of 1 %, and grows beyond. What is
-/// stated applies when the filter is created.
+/// By default it is made for a million keys at a rate of false positives of 1 %, and grows beyond. What is stated applies
+/// when the filter is created. An existing filter must have a stated rate and policy, and be made for at least the
+/// stated keys.
 #[derive(Clone, Debug)]
 #[must_use = "a builder does nothing until `create_or_open`"]
 pub struct FilterBuilder<'db> {
     db: &'db Database,
     name: String,
-    keys: Quantity,
-    rate: f64,
+    keys: Option<Quantity>,
+    rate: Option<f64>,
     ram: Option<Quantity>,
     counts: bool,
-    when_full: WhenFull,
+    when_full: Option<WhenFull>,
     stated: Stated,
 }
 
 impl<'db> FilterBuilder<'db> {
     pub(super) fn new(db: &'db Database, name: String) -> Self {
-        let (keys, when_full) = (KEYS.into(), WhenFull::Grow);
-        let stated = Stated::default();
-        Self { db, name, keys, rate: RATE, ram: None, counts: false, when_full, stated }
+        let (keys, rate, when_full, stated) = (None, None, None, Stated::default());
+        Self { db, name, keys, rate, ram: None, counts: false, when_full, stated }
     }
 
     /// Sets the number of different keys that the filter is sized for.
     pub fn keys(mut self, count: impl Into<Quantity>) -> Self {
-        self.keys = count.into();
+        self.keys = Some(count.into());
         self
     }
 
     /// Sets the false-positive rate of the filter with that number of keys, such as 0.001.
     pub fn rate(mut self, rate: f64) -> Self {
-        self.rate = rate;
+        self.rate = Some(rate);
         self
     }
 
@@ -61,7 +61,7 @@ impl<'db> FilterBuilder<'db> {
 
     /// Makes the filter reject more keys than it is sized for, to keep its rate.
     pub fn refuse_when_full(mut self) -> Self {
-        self.when_full = WhenFull::Refuse;
+        self.when_full = Some(WhenFull::Refuse);
         self
     }
 
@@ -98,6 +98,7 @@ impl<'db> FilterBuilder<'db> {
         let filter = if let Some(kind) = kind {
             let filter = AnyFilter::open(&db.volume, name, &options(&kind)?)?;
             self.stated.check(name, &filter.config())?;
+            self.check(&filter.config())?;
             filter
         } else {
             let config =
@@ -114,9 +115,25 @@ impl<'db> FilterBuilder<'db> {
         db.ram.claim(name, (needed, shared), None).map(|()| filter)
     }
 
+    /// The keys that it must hold, if they were stated.
+    fn keys_asked(&self) -> Result<Option<u64>> {
+        self.keys.as_ref().map(|it| it.count("keys")).transpose()
+    }
+
+    /// Fails if an existing filter was created with another rate or policy than was stated, or for fewer keys.
+    fn check(&self, found: &AnyConfig) -> Result<()> {
+        let Ok(found) = found.of::<cascade::Config>() else { return Ok(()) };
+        check_same(&self.name, "rate", &found.rate, self.rate.as_ref())?;
+        check_enough(&self.name, "keys", found.keys, self.keys_asked()?)?;
+        let stated = self.when_full.map(Policy::from);
+        check_same(&self.name, "when_full", &found.when_full.into(), stated.as_ref())
+    }
+
     fn advise(&self, limit: u64) -> Result<AnyConfig> {
-        let new = FilterRequirements::new(self.keys.count("keys")?, self.rate, limit);
-        let asked = FilterRequirements { counts: self.counts, when_full: self.when_full, ..new };
+        let keys = self.keys_asked()?.unwrap_or(KEYS);
+        let new = FilterRequirements::new(keys, self.rate.unwrap_or(RATE), limit);
+        let when_full = self.when_full.unwrap_or(WhenFull::Grow);
+        let asked = FilterRequirements { counts: self.counts, when_full, ..new };
         let first = |ram_bytes| {
             let asked = FilterRequirements { ram_bytes, ..asked };
             let (_, row) = registry::filters().next().expect("the registry has a filter");

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::sizing::{RECORD_BYTES, values_for};
-use super::stated::Stated;
+use super::stated::{Stated, check_enough, check_same};
 use super::{Database, Quantity, TableBuilder};
 use crate::large::{PoolShare, TABLE_KEY_BYTES, TABLE_VALUE_BYTES, ValuesConfig, table_name};
 use crate::model::text;
@@ -16,7 +16,8 @@ const ENTRIES: u64 = 1_000_000;
 /// Builds or opens a table of keys and values of any size; see [`Database::map`].
 ///
 /// By default it grows until its RAM or the device is full. A map whose `entries` or `bytes` are stated holds these and
-/// rejects more, unless its `policy` is stated too. It consists of two structures of the volume: a value log of its
+/// rejects more, unless its `policy` is stated too. An existing map must have a stated policy, and hold the stated size
+/// unless it grows. It consists of two structures of the volume: a value log of its
 /// name, and a table with the suffix `-keys`.
 ///
 /// A put or a removal reads nothing, unless the map evicts. It relies on 128 bits of a key's hash: two of 2^40 keys
@@ -103,7 +104,7 @@ impl<'db> MapBuilder<'db> {
         let (db, name) = (self.db, &self.name);
         let is_there = db.kind(name, "map")?.is_some();
         let config = match is_there {
-            true => ValuesConfig::of(&db.volume, name)?,
+            true => self.checked(ValuesConfig::of(&db.volume, name)?)?,
             false => self.config()?,
         };
         let table = self.table(config.when_full.into());
@@ -129,6 +130,19 @@ impl<'db> MapBuilder<'db> {
             _ if cache_bytes > 0 => map.with_cache(cache_bytes),
             _ => Ok(map),
         }
+    }
+
+    /// Fails if an existing map has another policy than was stated, or holds less and keeps its size.
+    fn checked(&self, found: ValuesConfig) -> Result<ValuesConfig> {
+        let policy = found.when_full.into();
+        check_same(&self.name, "policy", &policy, self.policy.as_ref())?;
+        let has_size = self.entries.is_some() || self.bytes.is_some();
+        if has_size && found.when_full != WhenFull::Grow {
+            let asked = Self { policy: Some(policy), ..self.clone() }.config()?;
+            let required = Some(asked.payload_bytes());
+            check_enough(&self.name, "bytes", found.payload_bytes(), required)?;
+        }
+        Ok(found)
     }
 
     /// Returns the policy that was stated; by default a map grows if no size was stated.

@@ -1,6 +1,9 @@
 //! Parameters and options of an opening that were stated by name.
 
+use std::fmt::Display;
+
 use crate::any::Configuration;
+use crate::model::text;
 use crate::options;
 use crate::registry;
 use crate::schema::{refusal, unknown};
@@ -119,12 +122,49 @@ impl Stated {
             return Ok(());
         };
         let ((name, has), (_, required)) = (has, required);
-        let reason = format!(
-            "{structure:?} exists with {name} = {has}, and was required with {required}; ask with what it has, or \
-             choose another name"
-        );
-        Err(Error::Config { field: "parameter", reason })
+        Err(differs(structure, ("parameter", name), has, required))
     }
+}
+
+/// Fails if a call of a builder requires a value that an existing structure was created without, and names both.
+pub(super) fn check_same<T: PartialEq + Display>(
+    structure: &str,
+    field: &'static str,
+    has: &T,
+    required: Option<&T>,
+) -> Result<()> {
+    match required.filter(|required| *required != has) {
+        Some(required) => Err(differs(structure, (field, field), has, required)),
+        None => Ok(()),
+    }
+}
+
+/// Fails if an existing structure was created for fewer entries, keys or bytes than are required, and names both.
+pub(super) fn check_enough(
+    structure: &str,
+    field: &'static str,
+    has: u64,
+    required: Option<u64>,
+) -> Result<()> {
+    match required.filter(|required| *required > has) {
+        Some(required) => {
+            Err(differs(structure, (field, field), &text::count(has), &text::count(required)))
+        }
+        None => Ok(()),
+    }
+}
+
+fn differs(
+    structure: &str,
+    (field, name): (&'static str, &str),
+    has: &impl Display,
+    required: &impl Display,
+) -> Error {
+    let reason = format!(
+        "{structure:?} exists with {name} = {has}, and was required with {required}; ask with what it has, or choose \
+         another name"
+    );
+    Error::Config { field, reason }
 }
 
 /// The options of an opening that a kind of structure uses.

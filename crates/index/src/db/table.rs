@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::advice::Question;
 use super::ram::{explain, fitting, limit};
 use super::sizing::ENTRIES_GROWING;
-use super::stated::{Calls, Stated};
+use super::stated::{Calls, Stated, check_enough, check_same};
 use super::{Database, Quantity};
 use crate::model::text;
 use crate::ram::SpareRam;
@@ -28,7 +28,7 @@ const ENTRIES: u64 = 1_000_000;
 
 /// Builds or opens a table; see [`Database::table`].
 /// By default it holds a million entries of 8 + 8 bytes and rejects more. The options apply when the table is created;
-/// the widths of an existing table are checked.
+/// an existing table must have the stated widths and policy, and hold the stated entries.
 ///
 /// ```
 /// use nandex::Table;
@@ -51,6 +51,8 @@ pub struct TableBuilder<'db> {
     ram: Option<Quantity>,
     cache: Option<Quantity>,
     policy: Policy,
+    /// Whether the policy was stated.
+    has_policy: bool,
     stated: Stated,
     calls: Calls,
 }
@@ -60,7 +62,8 @@ impl<'db> TableBuilder<'db> {
         let (widths, policy) = ((8, 8), Policy::Reject);
         let stated = Stated::default();
         let (entries, ram, cache) = (None, None, None);
-        Self { db, name, entries, widths, ram, cache, policy, stated, calls: WIDTHS }
+        let has_policy = false;
+        Self { db, name, entries, widths, ram, cache, policy, has_policy, stated, calls: WIDTHS }
     }
 
     /// Sets the entries that the table must hold.
@@ -94,7 +97,7 @@ impl<'db> TableBuilder<'db> {
     /// Sets the policy of a full table, such as [`Policy::Lru`]; it rejects inserts by default. With [`Policy::Grow`]
     /// the table begins with `entries` and grows within its RAM, or the database's.
     pub fn policy(mut self, policy: Policy) -> Self {
-        self.policy = policy;
+        (self.policy, self.has_policy) = (policy, true);
         self
     }
 
@@ -205,6 +208,7 @@ impl<'db> TableBuilder<'db> {
         let table = AnyTable::open_with(&self.db.volume, &self.name, &options)?;
         self.check_widths(&table)?;
         self.stated.check(&self.name, &table.config())?;
+        self.check_size(&table)?;
         let table = self.with_spare_ram(table);
         self.claim((&table, of_map), advised.as_ref(), &options).map(|()| (table, of_map))
     }
@@ -382,6 +386,20 @@ impl<'db> TableBuilder<'db> {
         let filter_bytes = advised.map_or(0, |it| it.options.filter_bytes);
         let known = same.map_or(stats.ram_bytes, |it| it.ram_bytes() + stats.cache_bytes);
         (known + of_map + options.filter_bytes).saturating_sub(filter_bytes)
+    }
+
+    /// Fails if an existing table has another policy than was stated, or holds fewer entries and keeps its size. The
+    /// table of a map has the map's.
+    fn check_size(&self, table: &AnyTable) -> Result<()> {
+        if self.is_of_map() {
+            return Ok(());
+        }
+        let found = table.config().describe();
+        let stated = self.has_policy.then(|| self.policy.to_string());
+        check_same(&self.name, "policy", &found.when_full, stated.as_ref())?;
+        let entries = self.entries.as_ref().filter(|_| !registry::grows(table.kind()));
+        let entries = entries.map(|it| it.count("entries")).transpose()?;
+        check_enough(&self.name, "entries", found.entries_capacity, entries)
     }
 
     fn check_widths(&self, table: &AnyTable) -> Result<()> {

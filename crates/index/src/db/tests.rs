@@ -3,6 +3,7 @@
 mod counted;
 mod lived;
 mod opening;
+mod reopened;
 mod small;
 
 use std::fs;
