@@ -245,7 +245,7 @@ fn choose(volume: &Volume, name: Option<&str>, words: Words) -> Result<String> {
     let structures = volume.structures();
     if let Some(name) = name {
         match structures.iter().find(|it| it.name == name && !is_ours(&it.kind)) {
-            Some(found) => bail!("{name:?} is no {noun} but of the kind {:?}; {other}", found.kind),
+            Some(found) => bail!("{name:?} is not a {noun}: its kind is {:?}; {other}", found.kind),
             None => return Ok(name.to_owned()),
         }
     }

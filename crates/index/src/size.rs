@@ -42,7 +42,7 @@ pub fn parse(text: &str) -> Result<u64, String> {
     let unit = number.unit(&COUNT_SUFFIXES).or_else(|| number.unit(&BYTE_SUFFIXES));
     let unit = unit.ok_or_else(|| {
         format!(
-            "`{}` is no unit; use K, M, G, T (powers of 1000) or KiB, MiB, GiB, TiB (powers of 1024)",
+            "`{}` is not a unit; use K, M, G, T (powers of 1000) or KiB, MiB, GiB, TiB (powers of 1024)",
             number.suffix
         )
     })?;
@@ -64,7 +64,7 @@ pub fn parse_count(text: &str) -> Result<u64, String> {
     let suffix = number.suffix;
     let unit = number.unit(&COUNT_SUFFIXES).ok_or_else(|| match number.unit(&BYTE_SUFFIXES) {
         Some(_) => format!("`{suffix}` is a unit of bytes, and this is a count; {UNITS}"),
-        None => format!("`{suffix}` is no unit; {UNITS}"),
+        None => format!("`{suffix}` is not a unit; {UNITS}"),
     })?;
     number.times(unit, "count; write it like 4096, 64M, 1.5G or 1e9")
 }
@@ -170,7 +170,7 @@ impl<'t> Number<'t> {
     fn times(&self, unit: u64, what: &str) -> Result<u64, String> {
         let text = self.text;
         let (digits, decimals) =
-            digits(self.mantissa).ok_or_else(|| format!("`{text}` is no {what}"))?;
+            digits(self.mantissa).ok_or_else(|| format!("`{text}` is not a {what}"))?;
         let product = scale(digits, self.exponent - decimals, unit);
         product.map_err(|why| format!("`{text}` {why}"))
     }
@@ -245,12 +245,12 @@ mod tests {
     fn what_is_no_size_is_refused_with_a_reason() {
         let samples = [
             ("", "is no size"),
-            ("many", "is no unit"),
-            ("-1", "is no unit"),
+            ("many", "is not a unit"),
+            ("-1", "is not a unit"),
             ("1.2.3", "is no size"),
             (".", "is no size"),
-            ("64MiBs", "is no unit"),
-            ("1e", "is no unit"),
+            ("64MiBs", "is not a unit"),
+            ("1e", "is not a unit"),
             ("0.3", "is no whole number"),
             ("18446744073709551616", "too large"),
             ("1e99", "too large"),
@@ -273,8 +273,8 @@ mod tests {
             ("1b", "`b` is a unit of bytes"),
             ("4KiB", "`KiB` is a unit of bytes"),
             ("1GB", "`GB` is a unit of bytes"),
-            ("1bn", "`bn` is no unit; use K, M, G, T (powers of 1000), such"),
-            ("many", "`many` is no unit; use K, M, G, T (powers of 1000), such"),
+            ("1bn", "`bn` is not a unit; use K, M, G, T (powers of 1000), such"),
+            ("many", "`many` is not a unit; use K, M, G, T (powers of 1000), such"),
             (".", "`.` is no count"),
         ];
         for (text, reason) in samples {

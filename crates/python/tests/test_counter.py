@@ -86,7 +86,7 @@ def test_parameters_that_are_stated_are_those_of_the_counter_and_must_stay_so(db
             assert opened.parameters["discipline"] == "MB"
     with pytest.raises(nandex.Error, match="exists with discipline = MB, and was required with MDB"):
         db.counter("c", keys=1000, parameters={"discipline": "MDB"})
-    with pytest.raises(nandex.Error, match="is no parameter; there are"):
+    with pytest.raises(nandex.Error, match="is not a parameter; the parameters are"):
         db.counter("other", parameters={"colour": "red"})
 
 

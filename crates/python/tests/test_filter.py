@@ -85,7 +85,7 @@ def test_parameters_that_are_stated_are_those_of_the_filter_and_must_stay_so(db:
             assert opened.parameters["fan_out"] == "8"
     with pytest.raises(nandex.Error, match="exists with fan_out = 8, and was required with 9"):
         db.filter("f", keys=1000, parameters={"fan_out": "9"})
-    with pytest.raises(nandex.Error, match="is no parameter; there are"):
+    with pytest.raises(nandex.Error, match="is not a parameter; the parameters are"):
         db.filter("other", parameters={"colour": "red"})
 
 

@@ -158,7 +158,7 @@ def test_parameters_that_are_stated_are_those_of_the_map_and_must_stay_so(db: na
             assert opened.parameters["spare_buffers"] == "7"
     with pytest.raises(nandex.Error, match="exists with spare_buffers = 7, and was required with 8"):
         db.map("m", entries=1000, parameters={"spare_buffers": "8"})
-    with pytest.raises(nandex.Error, match="is no parameter; there are"):
+    with pytest.raises(nandex.Error, match="is not a parameter; the parameters are"):
         db.map("other", parameters={"colour": "red"})
 
 

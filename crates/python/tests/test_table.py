@@ -35,7 +35,7 @@ def test_parameters_that_are_stated_are_the_tables_and_must_stay_so(db: nandex.D
     db.table("t", entries=1000, parameters={"spare_buffers": "7"}).close()
     with pytest.raises(nandex.Error, match="exists with spare_buffers = 7, and was required with 8"):
         db.table("t", entries=1000, parameters={"spare_buffers": "8"})
-    with pytest.raises(nandex.Error, match="'colour' is no parameter|\"colour\" is no parameter"):
+    with pytest.raises(nandex.Error, match="'colour' is not a parameter|\"colour\" is not a parameter"):
         db.table("u", parameters={"colour": "red"})
 
 

@@ -404,7 +404,7 @@ const WRONG: &str = r#"
 1 | filter add gone.nandex in | cannot open gone.nandex
 1 | filter add foreign in | not a nandex volume
 1 | filter add t.nandex in | the volume holds no filter; it holds "main" of the kind "bufferhash"
-1 | filter test t.nandex in --name main | "main" is no filter
+1 | filter test t.nandex in --name main | "main" is not a filter
 1 | filter test f.nandex in --name other | no structure named "other"
 1 | filter test f.nandex odd --width 2 | odd, key 3: expected 2 bytes, found 1
 1 | filter test f.nandex in --count --width 2 | leave --count out

@@ -128,7 +128,7 @@ fn parameters_of_a_new_index_are_stated_and_those_that_it_depends_on_are_not() {
         assert!(info.contains(stated), "no {stated} in {info}");
     }
     folder.assert_refused(
-        "1 | neardup index n.nandex t.txt --set colour=red | \"colour\" is no parameter; there are
+        "1 | neardup index n.nandex t.txt --set colour=red | \"colour\" is not a parameter; the parameters are
         1 | neardup index n.nandex t.txt --set policy=fifo | policy, tables and family follow from
         1 | neardup index n.nandex t.txt --set family=00ff | policy, tables and family follow from
         1 | neardup index n.nandex t.txt --set partitions=3 | no power of two

@@ -85,7 +85,7 @@ fn every_verb_that_opens_takes_options_and_refuses_what_is_none() {
     fs::write(folder.path("more"), "the cat sat\n").expect("a file");
     for verb in VERBS.into_iter().chain(OF_APPLICATIONS) {
         let refused = folder.run(&format!("{verb} --set colour=red"));
-        let told = "\"colour\" is no parameter; there are";
+        let told = "\"colour\" is not a parameter; the parameters are";
         assert!(refused.code != 0 && refused.stderr.contains(told), "{verb}: {refused:?}");
         let listed = "read_depth (1 to 4,096; 32 unless stated)";
         assert!(refused.stderr.contains(listed), "{verb}: {refused:?}");

@@ -182,7 +182,7 @@ const AMBIGUOUS: &str = r#"
 2 | create t.nandex --key-bytes 8 --entries 1e5 --policy priority:1KB | `KB` is a unit of bytes
 2 | filter build t.nandex in --keys 1B | `B` is a unit of bytes
 2 | advise --entries 1B | `B` is a unit of bytes
-2 | create t.nandex --key-bytes 8 --entries 1e5 --ram 64Mo | `Mo` is no unit; use K, M, G, T
+2 | create t.nandex --key-bytes 8 --entries 1e5 --ram 64Mo | `Mo` is not a unit; use K, M, G, T
 "#;
 
 #[test]

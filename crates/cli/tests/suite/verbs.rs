@@ -191,7 +191,7 @@ fn parameters_that_are_stated_are_those_of_the_table_and_others_are_refused() {
     for (set, told) in [
         (
             "colour=red",
-            "\"colour\" is no parameter; there are policy (a policy, such as fifo, lru or reject; \
+            "\"colour\" is not a parameter; the parameters are policy (a policy, such as fifo, lru or reject; \
              fifo unless stated), stagger (",
         ),
         ("super_tables=3", "no power of two"),
@@ -378,7 +378,7 @@ fn a_probe_tells_people_what_cannot_be_seen_and_why() {
 /// Exit codes, commands, and their messages.
 const WRONG: &str = r#"
 1 | create t.nandex --key-bytes 8 --entries 10 | exists
-2 | create n.nandex --key-bytes 8 --entries many | is no unit; use K, M, G, T
+2 | create n.nandex --key-bytes 8 --entries many | is not a unit; use K, M, G, T
 2 | create n.nandex --key-bytes 8 --entries 10 --policy random | choose fifo, lru, update
 2 | create n.nandex --key-bytes 8 --entries 10 --durability maybe | choose always, every:MS
 1 | create n.nandex --key-bytes 8 --entries 1e9 --ram 1MiB | this table needs

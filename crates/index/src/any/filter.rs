@@ -102,7 +102,7 @@ fn filter_row(name: &str, kind: &str) -> Result<&'static FilterRow> {
         Some(Family::Filter(filter)) => Ok(filter),
         _ => Err(Error::Config {
             field: "filter",
-            reason: format!("{name:?} is of the kind {kind:?}, which is no filter"),
+            reason: format!("{name:?} is of the kind {kind:?}, which is not a filter"),
         }),
     }
 }

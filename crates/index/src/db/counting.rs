@@ -123,7 +123,7 @@ impl<'db> CountingBuilder<'db> {
         let Some(kind) = kind.filter(|kind| *kind != counting::KIND) else { return Ok(()) };
         let name = &self.name;
         let reason = format!(
-            "{name:?} exists and is no counting table: it is of the kind {kind:?}; open it with db.filter({name:?}), or \
+            "{name:?} exists and is not a counting table: its kind is {kind:?}; open it with db.filter({name:?}), or \
              choose another name"
         );
         Err(Error::Config { field: "kind", reason })

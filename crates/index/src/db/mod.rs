@@ -201,7 +201,7 @@ impl Database {
             return Ok(Some(found.kind));
         }
         let reason = format!(
-            "{name:?} exists and is no {builder}: it is of the kind {:?}; open it with db.{right}({name:?}), or choose \
+            "{name:?} exists and is not a {builder}: its kind is {:?}; open it with db.{right}({name:?}), or choose \
              another name",
             found.kind
         );

@@ -187,7 +187,7 @@ mod tests {
         let config = (table.tiny)();
         assert_eq!(stated.on(&config).unwrap(), config);
         let refused = stated.on(&cascade::Config::tiny().into()).unwrap_err().to_string();
-        let listed = "\"cache_bytes\" is no parameter; there are keys (";
+        let listed = "\"cache_bytes\" is not a parameter; the parameters are keys (";
         assert!(refused.contains(listed), "{refused}");
         let of_opening = "; and, of an opening, flush_threads (0 to 64; 1, and 2 for";
         assert!(refused.contains(of_opening), "{refused}");

@@ -78,7 +78,7 @@ fn structures_of_another_kind_or_width_are_refused_with_what_to_do() {
     let found = text(db.table("t").create_or_open());
     assert!(found.contains("ask with .widths(16, 0)"), "{found}");
     let found = text(db.map("t").create_or_open());
-    assert!(found.contains("is no map") && found.contains("db.table(\"t\")"), "{found}");
+    assert!(found.contains("is not a map") && found.contains("db.table(\"t\")"), "{found}");
     assert!(text(db.table("m").create_or_open()).contains("db.map(\"m\")"));
     assert!(text(db.table("f").create_or_open()).contains("db.filter(\"f\")"));
     assert!(text(db.filter("m").create_or_open()).contains("db.map(\"m\")"));
@@ -264,7 +264,7 @@ fn too_little_ram_is_refused_with_what_would_do() {
         assert!(found.contains("may take 512 KiB of 1.00 MiB"), "{found}");
         assert!(found.contains("needs") && found.contains("options().ram("), "{found}");
     }
-    assert!(text(db.table("t").ram("much").create_or_open()).contains("is no unit"));
+    assert!(text(db.table("t").ram("much").create_or_open()).contains("is not a unit"));
     assert!(text(db.filter("f").ram("1MiB").rate(7.0).create_or_open()).contains("rate"));
 }
 
@@ -553,7 +553,7 @@ fn a_parameter_that_is_stated_is_the_tables_and_must_stay_so() {
     let error = table("8").unwrap_err().to_string();
     assert!(error.contains("exists with spare_buffers = 7, and was required with 8"), "{error}");
     let error = db.table("u").parameter("colour", "red").create_or_open().unwrap_err().to_string();
-    assert!(error.contains("is no parameter; there are"), "{error}");
+    assert!(error.contains("is not a parameter; the parameters are"), "{error}");
     assert_eq!(db.volume().structures().len(), 1);
 }
 
@@ -606,7 +606,7 @@ fn parameters_of_filters_counting_tables_and_maps_are_stated_and_must_stay_so() 
         (map, "spare_buffers", "7", "8"),
     ] {
         let refused = text(state("colour", "red"));
-        assert!(refused.contains("\"colour\" is no parameter; there are"), "{refused}");
+        assert!(refused.contains("\"colour\" is not a parameter; the parameters are"), "{refused}");
         for _ in 0..2 {
             let values = state(name, value).unwrap().values();
             assert!(values.contains(&(name.into(), value.into())), "{values:?}");

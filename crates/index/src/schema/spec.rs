@@ -89,5 +89,5 @@ pub fn unknown(name: &str, specs: &[ParameterSpec], values: &[(String, String)])
         format!("{path} ({can_be}{value} unless stated)")
     };
     let all: Vec<_> = values.iter().map(shown).collect();
-    format!("{name:?} is no parameter; there are {}", all.join(", "))
+    format!("{name:?} is not a parameter; the parameters are {}", all.join(", "))
 }

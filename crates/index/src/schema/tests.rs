@@ -80,7 +80,7 @@ fn what_a_parameter_can_be_and_its_bytes_are_listed_for_people() {
 fn a_name_that_is_no_parameter_is_refused_with_all_that_there_are() {
     let refused = Config::tiny().set("colour", "red").unwrap_err();
     let (start, end) = (
-        "\"colour\" is no parameter; there are flag (true or false; true unless stated), ",
+        "\"colour\" is not a parameter; the parameters are flag (true or false; true unless stated), ",
         "key_bytes (8 to 32; 8 unless stated)",
     );
     assert!(refused.starts_with(start) && refused.ends_with(end), "{refused}");

@@ -143,7 +143,7 @@ fn the_report_for_people_lists_all_runs() {
 fn mistakes_on_the_command_line_are_told_with_the_option() {
     for (arguments, words) in [
         ("--workload insert --entries 0", "--entries 0"),
-        ("--workload insert --entries 12X", "`X` is no unit"),
+        ("--workload insert --entries 12X", "`X` is not a unit"),
         ("--workload mixed --lookups 1.5", "between 0 and 1"),
         ("--workload dance", "possible values"),
         ("--workload lookup-hit --threads 0", "--threads 0"),
