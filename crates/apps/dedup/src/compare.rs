@@ -1,4 +1,4 @@
-//! The content that trees share with one another, and the files that are copies.
+//! The content that trees share with one another, and the files with content of earlier ones.
 //!
 //! A table for a comparison has a longer value: a chunk's length and first file, as always, and how often it occurs in
 //! each tree. Trees are read one after another. So when a chunk occurs for the first time in a tree, its numbers in the
@@ -52,7 +52,7 @@ pub struct ComparedTree {
     pub shared_fraction: Vec<f64>,
 }
 
-/// A file that is, in part or whole, a copy.
+/// A file with content of an earlier one: a copy of it, in part or whole.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct CopiedFile {
     /// Its path.

@@ -117,13 +117,16 @@ fn write_comparison(out: &mut String, summary: &Summary) -> std::fmt::Result {
         writeln!(out, "{:>3} {:>11}{cells}  {path}", index + 1, units::bytes(tree.bytes))?;
     }
     if !copies.is_empty() {
-        writeln!(out, "\nFiles that are copies, and of what")?;
+        writeln!(
+            out,
+            "\nFiles with content of earlier files: bytes and share, and the file that had most of it first"
+        )?;
     }
     for copy in &copies[..copies.len().min(LISTED_MAX)] {
         let bytes = units::bytes(copy.copied_bytes);
         let share = units::percent(units::ratio(copy.copied_bytes, copy.bytes).unwrap_or(0.0));
         let (path, of) = (units::printable(&copy.path), units::printable(&copy.copy_of));
-        writeln!(out, "{bytes:>10} {share:>8}  {path}  of  {of}")?;
+        writeln!(out, "{bytes:>10} {share:>8}  {path}  from  {of}")?;
     }
     Ok(())
 }

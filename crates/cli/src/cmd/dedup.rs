@@ -27,7 +27,7 @@ pub struct Args {
     paths: Vec<PathBuf>,
     #[command(flatten)]
     index: IndexArgs,
-    /// Compare 2 to 14 trees with one another: the share of each pair, and the files that are copies
+    /// Compare 2 to 14 trees with one another: the share of each pair, and the files that have content of earlier files
     #[arg(long, conflicts_with = "file")]
     compare: bool,
     /// Write a report to this HTML file

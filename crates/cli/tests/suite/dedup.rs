@@ -173,7 +173,7 @@ fn trees_are_compared_in_text_in_json_and_on_the_page() {
     let copy = &compared["comparison"]["copies"][0];
     assert_eq!((&copy["path"], &copy["copy_of"]), (&"b/copy".into(), &"a/file".into()));
     let text = folder.run("dedup a b --compare").stdout;
-    assert!(text.contains("1.00 MiB  50.0 %") && text.contains("b/copy  of  a/file"), "{text}");
+    assert!(text.contains("1.00 MiB  50.0 %") && text.contains("b/copy  from  a/file"), "{text}");
     let page = fs::read_to_string(folder.path("page.html")).expect("it was made");
     assert!(page.contains("What the trees share") && page.contains("Copy of"), "{page}");
     folder.assert_refused(

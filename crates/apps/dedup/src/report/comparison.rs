@@ -46,14 +46,14 @@ fn write_tree(out: &mut String, index: usize, tree: &ComparedTree) -> fmt::Resul
 }
 
 fn write_copies(out: &mut String, copies: &[CopiedFile]) -> fmt::Result {
-    out.write_str("<section>\n<h2>Files that are copies</h2>\n")?;
+    out.write_str("<section>\n<h2>Files with content of earlier files</h2>\n")?;
     if copies.is_empty() {
         return out
             .write_str("<p class=\"note\">None has anything of an earlier one.</p>\n</section>\n");
     }
     out.write_str(
         "<p class=\"note\">Each with the earlier file that had most of it.</p>\n<table class=\"copies\">\n\
-         <thead><tr><th>File</th><th>Copy of</th><th class=\"number\">Bytes</th><th class=\"number\">Share</th></tr>\
+         <thead><tr><th>File</th><th>Earlier file</th><th class=\"number\">Bytes</th><th class=\"number\">Share</th></tr>\
          </thead>\n<tbody>\n",
     )?;
     for copy in copies {
