@@ -74,6 +74,8 @@ struct Figures<'a> {
     ops_per_s: f64,
     busy_share: f64,
     lifetime_years: Option<f64>,
+    /// Whether the load wears the flash out within three years.
+    wears_out_early: bool,
     #[serde(flatten)]
     parameters: Map<String, Value>,
 }
@@ -107,6 +109,7 @@ impl<'a> From<&'a Prediction> for Figures<'a> {
             ops_per_s: it.ops_per_s(),
             busy_share: it.busy_share(),
             lifetime_years: it.lifetime_years(),
+            wears_out_early: it.wears_out_early(),
             parameters: members(&it.parameters),
         }
     }

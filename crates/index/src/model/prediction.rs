@@ -7,6 +7,9 @@ use super::{OperationCosts, PAGE_BYTES, Policy, Requirements, log_bytes};
 use crate::OpenOptions;
 use crate::any::AnyConfig;
 
+/// A shorter lifetime than this is early, in years: the usual warranty of a drive.
+const LIFETIME_YEARS_MIN: f64 = 3.0;
+
 /// A structure's answer to [`Requirements`]: its configuration, and the figures that its cost model predicts.
 /// Prints as a report that explains each number.
 #[derive(Clone, Debug)]
@@ -176,6 +179,12 @@ impl Prediction {
         let bytes = flash_bytes.unwrap_or(self.flash_bytes);
         (load.inserts_per_s > 0.0).then(|| self.costs.lifetime_years(device, load, bytes))
     }
+
+    /// Returns whether the load's inserts wear its flash out within three years, the usual warranty of a drive.
+    #[must_use]
+    pub fn wears_out_early(&self) -> bool {
+        self.lifetime_years().is_some_and(|years| years < LIFETIME_YEARS_MIN)
+    }
 }
 
 /// Sentences for the report on figures that all structures have.
@@ -233,6 +242,12 @@ impl Prediction {
         lines.extend(notes.written.iter().cloned());
         lines.extend(self.update_lines());
         let worn = "T: until its flash is worn out by the load's inserts (ANCS'14, section 5.4)";
+        let worn = match self.wears_out_early() {
+            true => format!(
+                "early, before {LIFETIME_YEARS_MIN} years: state more --flash, or take a structure that writes less; {worn}"
+            ),
+            false => worn.into(),
+        };
         lines.extend(self.lifetime_years().map(|it| line("lifetime", text::years(it), worn)));
         lines
     }
