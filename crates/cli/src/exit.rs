@@ -3,6 +3,8 @@
 use std::io;
 use std::process::ExitCode;
 
+use nandex::raw::words;
+
 /// The command succeeded.
 pub const SUCCESS: u8 = 0;
 /// The command failed, or the answer is no.
@@ -32,20 +34,8 @@ pub fn report(error: &anyhow::Error) -> ExitCode {
     if is_broken_pipe(error) {
         return ExitCode::from(SUCCESS);
     }
-    eprintln!("error: {}", nandex_dedup::printable(&words(error)));
+    eprintln!("error: {}", nandex_dedup::printable(&words(error.as_ref())));
     ExitCode::from(if is_damage(error) { DAMAGE } else { FAILURE })
-}
-
-/// Formats the error and its causes in one line, without repetitions.
-pub fn words(error: &anyhow::Error) -> String {
-    let mut line = String::new();
-    for cause in error.chain().map(ToString::to_string) {
-        if !line.contains(&cause) {
-            let colon = if line.is_empty() { "" } else { ": " };
-            line.push_str(&format!("{colon}{cause}"));
-        }
-    }
-    line
 }
 
 /// Returns whether the reader of our output has closed it.
@@ -93,12 +83,5 @@ mod tests {
         let deep = nandex_dedup::Error::from(nandex::Error::from(damage()));
         assert!(is_damage(&deep.into()));
         assert!(!is_damage(&anyhow::anyhow!("no such file")));
-    }
-
-    #[test]
-    fn a_cause_is_not_said_twice() {
-        let cause = io::Error::other("disk on fire");
-        let error = anyhow::Error::from(cause).context("cannot read: disk on fire");
-        assert_eq!(words(&error.context("dedup")), "dedup: cannot read: disk on fire");
     }
 }

@@ -180,3 +180,38 @@ impl Error {
         Err(Self::Width { what, expected, found: bytes.len() })
     }
 }
+
+/// Formats an error and its causes in one line, without repetitions: for programs that report errors of several crates.
+#[must_use]
+pub fn words(error: &(dyn std::error::Error + 'static)) -> String {
+    let mut line = String::new();
+    let causes = std::iter::successors(Some(error), |error| error.source());
+    for cause in causes.map(ToString::to_string) {
+        if !line.contains(&cause) {
+            let colon = if line.is_empty() { "" } else { ": " };
+            line.push_str(&format!("{colon}{cause}"));
+        }
+    }
+    line
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(thiserror::Error, Debug)]
+    #[error("{text}")]
+    struct Outer {
+        text: String,
+        source: Error,
+    }
+
+    #[test]
+    fn a_cause_is_not_said_twice() {
+        let full = || Error::Full { entries: 7, flash_bytes: 4096 };
+        let outer = |text: String| words(&Outer { text, source: full() });
+        let expected = format!("cannot load: {}", full());
+        assert_eq!(outer("cannot load".into()), expected);
+        assert_eq!(outer(expected.clone()), expected);
+    }
+}

@@ -42,6 +42,7 @@ pub use crate::check::{CheckProgress, OnProgress};
 pub use crate::db::Statable;
 pub use crate::db::sizing::{ENTRIES_GROWING, Sizing};
 pub use crate::db::stated::Stated;
+pub use crate::error::words;
 pub use crate::groups::model as group_model;
 pub use crate::groups::{
     Group, GroupConfig, GroupLookups, GroupMap, GroupModel, GroupParameters, GroupPlace, GroupRam,

@@ -9,6 +9,7 @@ use std::process::ExitCode;
 use std::{fmt, fs};
 
 use anyhow::Result;
+use nandex::raw::words;
 use rustix::time::{ClockId, clock_gettime};
 
 /// Returns the CPU time of all threads of this process so far, in nanoseconds, user and system together.
@@ -58,22 +59,10 @@ pub fn finish(name: &str, text: Result<String>) -> ExitCode {
     match printed {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("{name}: {}", words(&error));
+            eprintln!("{name}: {}", words(error.as_ref()));
             if error.is::<BadSetting>() { BAD_SETTINGS.into() } else { ExitCode::FAILURE }
         }
     }
-}
-
-/// Formats the error and its causes in one line, without repetitions.
-fn words(error: &anyhow::Error) -> String {
-    let mut line = String::new();
-    for cause in error.chain().map(ToString::to_string) {
-        if !line.contains(&cause) {
-            let colon = if line.is_empty() { "" } else { ": " };
-            line.push_str(&format!("{colon}{cause}"));
-        }
-    }
-    line
 }
 
 /// Returns the bytes resident in memory now.
@@ -131,13 +120,6 @@ mod tests {
         assert_eq!(DiskBytes::parse(io), Some(DiskBytes { read: 4096, written: 800 }));
         assert_eq!(field("VmHWM:\t 12 kB\nVmRSS:\t 34 kB\n", "VmRSS:"), Some(34));
         assert_eq!(DiskBytes::parse("nothing"), None);
-    }
-
-    #[test]
-    fn an_error_does_not_repeat_its_causes() {
-        let error = anyhow::anyhow!("no such file").context("cannot open a: no such file");
-        assert_eq!(words(&error), "cannot open a: no such file");
-        assert_eq!(words(&error.context("stopped")), "stopped: cannot open a: no such file");
     }
 
     #[test]

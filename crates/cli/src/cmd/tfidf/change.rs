@@ -5,14 +5,14 @@ use std::time::Instant;
 
 use anyhow::{Context, Result, anyhow};
 use nandex::device::Access;
-use nandex::raw::Stated;
+use nandex::raw::{Stated, words};
 use nandex_tfidf::{Corpus, Repeats};
 use serde::Serialize;
 
 use crate::cmd::document_index::{Target, open};
 use crate::console::{Console, aligned};
 use crate::devices::FileBytes;
-use crate::exit::{FAILURE, Quiet, words};
+use crate::exit::{FAILURE, Quiet};
 use crate::interrupt::Interrupt;
 use crate::size::{show_bytes, show_count};
 use crate::texts::{Inputs, OnInterrupt, Stream};
@@ -115,7 +115,7 @@ fn left((path, ram_bytes): (&Path, u64), changed: u64) -> String {
     let opened = open::<Corpus>(path, Access::ReadOnly, (ram_bytes, &Stated::default()));
     match opened.and_then(|corpus| corpus.close().map_err(|error| anyhow!(error))) {
         Ok(()) => format!("stopped; {} documents before it count, in {shown}", show_count(changed)),
-        Err(error) => format!("stopped, and {shown} cannot be used: {}", words(&error)),
+        Err(error) => format!("stopped, and {shown} cannot be used: {}", words(error.as_ref())),
     }
 }
 

@@ -36,8 +36,8 @@ mod tests {
     fn an_error_names_the_option_and_stays_what_it_is() {
         let error = Error::Options { field: "ram_bytes", reason: "1 bytes; give more".into() };
         let explained = explained(error);
-        assert_eq!(crate::exit::words(&explained), "ram_bytes: 1 bytes; give more (--ram)");
+        assert_eq!(nandex::raw::words(explained.as_ref()), "ram_bytes: 1 bytes; give more (--ram)");
         assert!(explained.downcast_ref::<Error>().is_some());
-        assert_eq!(crate::exit::words(&super::explained(Error::Unsure)), Error::Unsure.to_string());
+        assert_eq!(nandex::raw::words(super::explained(Error::Unsure).as_ref()), Error::Unsure.to_string());
     }
 }
