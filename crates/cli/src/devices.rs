@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::Arc;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use clap::ValueEnum;
 use nandex::device::FileOptions;
 use nandex::device::{Access, Create, Device, FileDevice};
@@ -19,6 +19,7 @@ use nandex::raw::store::{Holds, holds, remove_unfinished};
 use serde::Serialize;
 
 use crate::console::Console;
+use crate::refuse;
 use crate::size::show_bytes;
 use crate::unfinished;
 
@@ -34,6 +35,21 @@ pub struct VolumeArgs {
     pub devices: DeviceArgs,
 }
 
+/// The engine that reads and writes the volumes of a run.
+#[derive(Clone, Copy, Debug, Default, clap::Args)]
+pub struct EngineArgs {
+    /// I/O engine
+    #[arg(long, value_name = "ENGINE", default_value = "auto")]
+    engine: EngineArg,
+}
+
+impl EngineArgs {
+    /// Returns the choice as the library takes it.
+    pub fn choice(self) -> EngineChoice {
+        self.engine.into()
+    }
+}
+
 /// The devices of a volume after the one that was named first.
 #[derive(Clone, Debug, clap::Args)]
 pub struct DeviceArgs {
@@ -43,9 +59,8 @@ pub struct DeviceArgs {
     /// Device of the log, for a volume that keeps it separately
     #[arg(long, value_name = "PATH")]
     pub log_device: Option<PathBuf>,
-    /// I/O engine
-    #[arg(long, value_name = "ENGINE", default_value = "auto")]
-    pub engine: EngineArg,
+    #[command(flatten)]
+    pub engine: EngineArgs,
     /// Create the volume again on block devices that a stopped run has left unfinished
     #[arg(long)]
     pub force: bool,
@@ -60,7 +75,7 @@ pub struct DeviceArgs {
 impl DeviceArgs {
     fn options(&self) -> FileOptions {
         let allocation = if self.sparse { Allocation::Sparse } else { Allocation::Whole };
-        FileOptions { engine: self.engine.into(), allocation, ..FileOptions::default() }
+        FileOptions { engine: self.engine.choice(), allocation, ..FileOptions::default() }
     }
 }
 
@@ -176,11 +191,11 @@ impl Devices {
 impl VolumeArgs {
     /// Returns a volume on a single file.
     #[must_use]
-    pub fn single(file: PathBuf) -> Self {
+    pub fn single(file: PathBuf, engine: EngineArgs) -> Self {
         let devices = DeviceArgs {
             members: Vec::new(),
             log_device: None,
-            engine: EngineArg::default(),
+            engine,
             force: false,
             older_state: false,
             sparse: false,
@@ -190,8 +205,8 @@ impl VolumeArgs {
 
     /// Returns a volume on a single file or block device that grows in steps: a file takes space when it is written.
     #[must_use]
-    pub fn sparse(file: &Path) -> Self {
-        let mut volume = Self::single(file.to_owned());
+    pub fn sparse(file: &Path, engine: EngineArgs) -> Self {
+        let mut volume = Self::single(file.to_owned(), engine);
         volume.devices.sparse = true;
         volume
     }
@@ -372,7 +387,7 @@ impl VolumeArgs {
         for path in self.paths().chain(self.devices.log_device.as_deref()) {
             let real = fs::canonicalize(path).or_else(|_| std::path::absolute(path))?;
             if !seen.insert(real) {
-                bail!("{} is named twice; name each device once", path.display());
+                refuse!("{} is named twice; name each device once", path.display());
             }
         }
         Ok(())

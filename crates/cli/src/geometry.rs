@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use crate::cmd::probe;
 use crate::console::Console;
 use crate::devices::VolumeArgs;
+use crate::refuse;
 use crate::size::show_bytes;
 
 /// The source of the channels.
@@ -52,7 +53,7 @@ impl GeometryArg {
             Self::Probe => {
                 let mut first: Option<Geometry> = None;
                 for path in volume.paths() {
-                    let findings = probe::next_to(path)?;
+                    let findings = probe::next_to(path, volume.devices.engine)?;
                     let (geometry, reason) = (findings.geometry(), findings.channels.reason);
                     if !is_whole(&geometry) {
                         console.note(&format!(
@@ -94,7 +95,7 @@ pub fn of_volume(
         return Ok(Some(all));
     }
     let round_bytes = Channels::of(&device).align_pages() * PAGE_BYTES as u64;
-    bail!(
+    refuse!(
         "--geometry: where a page is on these {} devices does not tell its channel; take runs \
          of a multiple of {}, one round of a device's channels, such as --stripe {round_bytes}, \
          on devices whose first chunk begins with them; or --geometry none",
@@ -149,7 +150,7 @@ fn read(file: &Path) -> Result<Geometry> {
         ..Geometry::opaque()
     };
     if !is_whole(&geometry) {
-        bail!("{place}: the probe saw no channels; make the volume with --geometry none");
+        refuse!("{place}: the probe saw no channels; make the volume with --geometry none");
     }
     geometry.check().with_context(|| format!("{place} cannot be of any device"))?;
     Ok(geometry)

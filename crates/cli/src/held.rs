@@ -12,7 +12,7 @@ use nandex::raw::{StaleSuperblock, Stated};
 use nandex::{Database, Durability, Volume, VolumeOptions};
 
 use crate::console::Console;
-use crate::devices::{Devices, VolumeArgs};
+use crate::devices::{Devices, EngineArgs, VolumeArgs};
 use crate::unfinished::Unfinished;
 
 /// The striping over several devices: a megabyte on each in turn.
@@ -151,12 +151,12 @@ pub fn open_volume(
 /// # Errors
 /// As `open_volume`, and errors of `open`.
 pub fn open_index<T>(
-    file: &Path,
+    (file, engine): (&Path, EngineArgs),
     access: Access,
     what: &str,
     open: impl FnOnce(&Volume) -> Result<T>,
 ) -> Result<T> {
-    let (db, _) = open_volume(&VolumeArgs::sparse(file), access, Durability::default())?;
+    let (db, _) = open_volume(&VolumeArgs::sparse(file, engine), access, Durability::default())?;
     open(db.volume()).with_context(|| format!("cannot open {} as {what}", file.display()))
 }
 

@@ -16,6 +16,7 @@ use anyhow::{Context, Result, bail};
 
 use crate::console::Console;
 use crate::interrupt::Interrupt;
+use crate::refuse;
 use crate::size;
 
 pub use csv::{CsvColumn, CsvFormat, Delimiter};
@@ -162,7 +163,7 @@ impl KeyArgs {
         match self.width.map(usize::try_from).transpose()? {
             None => Ok(Form::Ended(if self.nul { 0 } else { b'\n' })),
             Some(width) if (1..=KEY_BYTES_MAX).contains(&width) => Ok(Form::Width(width)),
-            Some(width) => bail!("a width of {width} bytes; keys have 1 to {KEY_BYTES_MAX}"),
+            Some(width) => refuse!("--width {width}: keys have 1 to {KEY_BYTES_MAX} bytes"),
         }
     }
 

@@ -10,6 +10,7 @@ use nandex::raw::store::hash::KeyHasher;
 
 use crate::held::{Held, Opened};
 use crate::interrupt::Interrupt;
+use crate::refuse;
 
 /// Rejects a file named twice, whose content would count twice, and one that is unfinished. `noun` is its kind.
 ///
@@ -22,7 +23,7 @@ pub fn refuse_twice<'p>(files: impl IntoIterator<Item = &'p Path>, noun: &str) -
         let real =
             fs::canonicalize(path).with_context(|| format!("cannot open {}", path.display()))?;
         if !seen.insert(real) {
-            bail!("{} is named twice; name each {noun} once", path.display());
+            refuse!("{} is named twice; name each {noun} once", path.display());
         }
     }
     Ok(())

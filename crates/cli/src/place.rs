@@ -17,6 +17,7 @@ use crate::devices::VolumeArgs;
 use crate::field::{Column, FieldFormat, Role};
 use crate::held::{Closing, Opened, create_with, open_volume};
 use crate::records::Columns;
+use crate::refuse;
 use crate::size::show_bytes;
 use crate::stated::StatedArgs;
 
@@ -166,7 +167,7 @@ pub fn open_within(
     let structure = open_table(db.volume(), &name, options, &args.options.stated())?;
     if options.ram_bytes_max.is_some() && !structure.grows() {
         let kind = structure.index().kind();
-        bail!(
+        refuse!(
             "--ram: table {name} is a {kind}, which keeps the RAM that it was made with; omit it"
         );
     }
@@ -189,7 +190,7 @@ pub fn open_table(
         && table.entries_capacity() == 0
     {
         let (stated, taken) = (show_bytes(stated), show_bytes(table.stats().ram_bytes));
-        bail!(
+        refuse!(
             "table {name} takes {taken} of RAM as it is, and --ram {stated} is too little; state more"
         );
     }
@@ -206,7 +207,7 @@ pub fn only_table(volume: &Volume) -> Result<String> {
         (Some(name), true) => Ok(name),
         (Some(name), false) => {
             names.push(name);
-            bail!("the volume holds {}; say which with --table", names.join(", "))
+            refuse!("the volume holds {}; say which with --table", names.join(", "))
         }
         (None, _) => bail!("the volume holds no table"),
     }

@@ -11,6 +11,7 @@ use clap::ValueEnum;
 use serde_json::{Value, json};
 
 use crate::field::{Column, FieldFormat};
+use crate::size;
 
 /// The format of records in a file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
@@ -156,7 +157,7 @@ fn read_csv<'a>(
 
 fn csv_record(row: &csv::StringRecord, columns: Columns) -> Result<Record> {
     if row.len() != 2 {
-        bail!("{} column(s); a record has two, key and value", row.len());
+        bail!("{}; a record has two, key and value", size::counted(row.len() as u64, "column"));
     }
     columns.record(&row[0], &row[1])
 }
@@ -383,7 +384,7 @@ mod tests {
     #[test]
     fn a_bad_record_is_named_by_its_line() {
         let samples: [(&[u8], RecordFormat, &str); 5] = [
-            (b"1,2\n3\n", RecordFormat::Csv, "line 2: 1 column(s)"),
+            (b"1,2\n3\n", RecordFormat::Csv, "line 2: 1 column;"),
             (b"1,2\nx,4\n", RecordFormat::Csv, "line 2: `x` is not a key"),
             (b"\n{\"key\": 1}\n", RecordFormat::Ndjson, "line 2: no `value`"),
             (b"{\"key\": [], \"value\": 1}\n", RecordFormat::Ndjson, "neither a string nor"),

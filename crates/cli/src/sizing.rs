@@ -85,7 +85,7 @@ pub fn policy(word: &str) -> Result<Policy, String> {
 /// # Errors
 /// A width that no table has, with the valid ones.
 pub fn key_bytes(text: &str) -> Result<u64, String> {
-    let width = size::parse_within(text, KEY_BYTES);
+    let width = size::parse_within(text, "keys have", KEY_BYTES);
     width.map_err(|why| format!("{why}; hash longer keys to 16 bytes or more"))
 }
 
@@ -94,7 +94,7 @@ pub fn key_bytes(text: &str) -> Result<u64, String> {
 /// # Errors
 /// As [`key_bytes`].
 pub fn value_bytes(text: &str) -> Result<u64, String> {
-    let width = size::parse_within(text, VALUE_BYTES);
+    let width = size::parse_within(text, "values have", VALUE_BYTES);
     width.map_err(|why| format!("{why}; keep longer values elsewhere"))
 }
 
@@ -103,17 +103,18 @@ pub fn value_bytes(text: &str) -> Result<u64, String> {
 /// # Errors
 /// As [`key_bytes`].
 pub fn entry_bytes(text: &str) -> Result<u64, String> {
-    size::parse_within(text, *KEY_BYTES.start()..=KEY_BYTES.end() + VALUE_BYTES.end())
+    let most = KEY_BYTES.end() + VALUE_BYTES.end();
+    size::parse_within(text, "a key and its value have", *KEY_BYTES.start()..=most)
 }
 
 /// The limits and the load, as options of `advise` and `create`.
 #[derive(Clone, Debug, clap::Args)]
 pub struct RequirementArgs {
     /// Most RAM to use; default: as much as it needs
-    #[arg(long, value_name = "SIZE", value_parser = size::parse)]
+    #[arg(long, value_name = "SIZE", value_parser = size::parse_some_bytes)]
     ram: Option<u64>,
     /// Most flash to use; default: as much as it needs
-    #[arg(long, value_name = "SIZE", value_parser = size::parse)]
+    #[arg(long, value_name = "SIZE", value_parser = size::parse_some_bytes)]
     flash: Option<u64>,
     /// Number of inserts per second
     #[arg(long, value_name = "COUNT", value_parser = size::parse_count)]
@@ -122,16 +123,16 @@ pub struct RequirementArgs {
     #[arg(long, value_name = "COUNT", value_parser = size::parse_count)]
     lookups: Option<u64>,
     /// Share of lookups whose key is absent, 0 to 1
-    #[arg(long, value_name = "SHARE", default_value_t = 0.5)]
+    #[arg(long, value_name = "SHARE", value_parser = size::parse_share, default_value = "0.5")]
     misses: f64,
     /// Share of inserts whose key is present already, 0 to 1: updates, removals, and new keys for removed ones
-    #[arg(long, value_name = "SHARE", default_value_t = 0.0)]
+    #[arg(long, value_name = "SHARE", value_parser = size::parse_share, default_value = "0")]
     updates: f64,
     /// Most page reads of a lookup of an absent key, on average; default: the number that pays best
-    #[arg(long, value_name = "PAGES")]
+    #[arg(long, value_name = "PAGES", value_parser = size::parse_positive)]
     miss_reads: Option<f64>,
     /// Most device time that an insert may wait for a flush, in milliseconds
-    #[arg(long, value_name = "MS")]
+    #[arg(long, value_name = "MS", value_parser = size::parse_positive)]
     worst_insert: Option<f64>,
     /// Device whose times are used for the model
     #[arg(long, value_name = "PRESET", value_parser = preset_names())]

@@ -1,9 +1,11 @@
 //! The parameters of a structure, as the command line gives them and as figures list them.
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use nandex::AnyConfig;
 use nandex::raw::{Configuration, Stated};
 use serde_json::{Map, Value};
+
+use crate::refuse;
 
 /// The parameters given by name.
 #[derive(Clone, Debug, Default, clap::Args)]
@@ -40,7 +42,7 @@ impl StatedArgs {
     pub fn refuse(&self, names: &[&str], why: &str) -> Result<()> {
         let is_one = |path: &str| path.rsplit('.').next().is_some_and(|it| names.contains(&it));
         match self.set.iter().find(|(path, _)| is_one(path)) {
-            Some((path, _)) => bail!("--set {path}: {why}"),
+            Some((path, _)) => refuse!("--set {path}: {why}"),
             None => Ok(()),
         }
     }

@@ -1,11 +1,12 @@
 //! `nandex advise`: recommends a structure for some requirements, with its costs, before it is created.
 
-use anyhow::{Result, bail};
+use anyhow::Result;
 use nandex::{Advice, Policy, Prediction, Requirements};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
 use crate::console::Console;
+use crate::refuse;
 use crate::size;
 use crate::sizing::{self, DesignArg, RequirementArgs, members};
 
@@ -13,7 +14,7 @@ use crate::sizing::{self, DesignArg, RequirementArgs, members};
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// Number of entries that the table must hold
-    #[arg(long, value_name = "COUNT", value_parser = size::parse_count)]
+    #[arg(long, value_name = "COUNT", value_parser = size::parse_some)]
     entries: u64,
     /// Bytes of a key and its value together
     #[arg(long, value_name = "SIZE", value_parser = sizing::entry_bytes, default_value = "16")]
@@ -141,7 +142,7 @@ pub fn run(args: &Args, console: &Console) -> Result<()> {
 fn requirements(args: &Args) -> Result<Requirements> {
     let Some(value_bytes) = args.entry_bytes.checked_sub(args.key_bytes) else {
         let (entry, key) = (args.entry_bytes, args.key_bytes);
-        bail!("--entry-bytes: entries of {entry} bytes cannot hold keys of {key} (--key-bytes)");
+        refuse!("--entry-bytes: entries of {entry} bytes cannot hold keys of {key} (--key-bytes)");
     };
     let asked = args.requirements.of(args.entries, args.key_bytes, value_bytes)?;
     let array = args.design.map(|design| design.on(args.devices.unwrap_or(1))).transpose()?;

@@ -12,6 +12,7 @@ use serde::Serialize;
 
 use crate::console::{Console, aligned};
 use crate::devices::{FileBytes, VolumeArgs, is_in_use};
+use crate::refuse;
 use crate::unfinished;
 
 /// The most copies that are tried while another process writes.
@@ -49,7 +50,7 @@ pub fn run(args: &Args, console: &Console) -> Result<()> {
         [&args.to].into_iter().chain(&args.log_to).map(|it| it.as_path()).collect();
     refuse_existing(&names)?;
     if args.volume.devices.log_device.is_some() && args.log_to.is_none() {
-        bail!("the log of the volume is on a device of its own: name its copy with --log-to");
+        refuse!("the log of the volume is on a device of its own: name its copy with --log-to");
     }
     let (made, retries) = match args.volume.open(Access::ReadOnly) {
         Ok(devices) => {

@@ -14,6 +14,7 @@ use serde::Serialize;
 use crate::console::{Console, aligned};
 use crate::devices::{FileBytes, VolumeArgs};
 use crate::interrupt::Interrupt;
+use crate::refuse;
 use crate::size::{self, show_bytes, show_count};
 
 use super::backup::Target;
@@ -30,7 +31,7 @@ pub struct Args {
     #[arg(long, value_name = "FILE")]
     to: Option<PathBuf>,
     /// RAM for the structures that are rewritten; default: as much as they need
-    #[arg(long, value_name = "SIZE", value_parser = size::parse)]
+    #[arg(long, value_name = "SIZE", value_parser = size::parse_some_bytes)]
     ram: Option<u64>,
 }
 
@@ -165,7 +166,7 @@ fn name(args: &Args) -> Result<PathBuf> {
     }
     let file = &args.volume.file;
     if fs::metadata(file).is_ok_and(|found| !found.is_file()) {
-        bail!(
+        refuse!(
             "cannot compact {}: it is not a regular file; name a file to create with --to",
             file.display()
         );

@@ -1,9 +1,9 @@
-//! `nandex completions`: shell completions of the command line.
+//! `nandex completions` and `nandex-lab completions`: shell completions of the command line.
 
 use std::io::{self, Write};
 
 use anyhow::Result;
-use clap::CommandFactory;
+use clap::Command;
 use clap_complete::Shell;
 
 /// The shell.
@@ -13,12 +13,12 @@ pub struct Args {
     shell: Shell,
 }
 
-/// Prints the completions.
+/// Prints the completions of a command.
 ///
 /// # Errors
 /// A failed write to stdout.
-pub fn run(args: &Args) -> Result<()> {
-    let mut script = Vec::new();
-    clap_complete::generate(args.shell, &mut crate::Cli::command(), "nandex", &mut script);
+pub fn run(args: &Args, mut command: Command) -> Result<()> {
+    let (mut script, name) = (Vec::new(), command.get_name().to_owned());
+    clap_complete::generate(args.shell, &mut command, name, &mut script);
     Ok(io::stdout().write_all(&script)?)
 }

@@ -18,6 +18,7 @@ use crate::growth::Growth;
 use crate::hashing::HashKeyArg;
 use crate::interrupt::Interrupt;
 use crate::place::{DurabilityArg, Plan, create};
+use crate::refuse;
 use crate::size::{self, show_bytes, show_count};
 use crate::sizing::{self, DesignArg, RequirementArgs, StructureArg, TableCosts};
 use crate::stated::StatedArgs;
@@ -40,7 +41,7 @@ pub struct Args {
     table: String,
     /// Number of entries that the table must hold, or that a growing table begins with; default for a growing table:
     /// any number, beginning with a thousand
-    #[arg(long, value_name = "COUNT", value_parser = size::parse_count)]
+    #[arg(long, value_name = "COUNT", value_parser = size::parse_some)]
     entries: Option<u64>,
     /// Bytes of each key, 8 to 32, for fixed widths; without this and --value-bytes, keys and values have any size
     #[arg(long, value_name = "SIZE", value_parser = sizing::key_bytes)]
@@ -53,7 +54,7 @@ pub struct Args {
     #[arg(
         long,
         value_name = "SIZE",
-        value_parser = size::parse,
+        value_parser = size::parse_some_bytes,
         conflicts_with_all = ["key_bytes", "value_bytes"]
     )]
     bytes: Option<u64>,
@@ -191,7 +192,7 @@ impl Args {
         match self.entries {
             Some(entries) => Ok(entries),
             None if policy == Policy::Grow => Ok(ENTRIES_GROWING),
-            None => bail!(
+            None => refuse!(
                 "--entries: give the number of entries; only a table that grows may do without"
             ),
         }

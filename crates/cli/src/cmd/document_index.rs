@@ -8,7 +8,7 @@ use nandex::raw::Stated;
 use nandex::{Database, Volume};
 
 use crate::console::Console;
-use crate::devices::VolumeArgs;
+use crate::devices::{EngineArgs, VolumeArgs};
 use crate::held::open_index;
 use crate::left::Left;
 use crate::size::{self, show_count};
@@ -37,13 +37,20 @@ pub struct IndexArgs {
     #[arg(value_name = "INDEX")]
     pub file: PathBuf,
     /// RAM for the index's tables and for the documents at hand, at least 64 MiB
-    #[arg(long, value_name = "SIZE", value_parser = size::parse, default_value = "256MiB")]
+    #[arg(long, value_name = "SIZE", value_parser = size::parse_some_bytes, default_value = "256MiB")]
     pub ram: u64,
+    #[command(flatten)]
+    pub engine: EngineArgs,
     #[command(flatten)]
     stated: StatedArgs,
 }
 
 impl IndexArgs {
+    /// The file, and the engine that reads and writes it.
+    pub fn place(&self) -> (&Path, EngineArgs) {
+        (&self.file, self.engine)
+    }
+
     /// The parameters that were given by name.
     pub fn stated(&self) -> Stated {
         self.stated.stated()
@@ -54,7 +61,7 @@ impl IndexArgs {
     /// # Errors
     /// No such file, a file that is not an index or is in use, damage.
     pub fn open<I: DocumentIndex>(&self) -> Result<I> {
-        open(&self.file, Access::ReadWrite, (self.ram, &self.stated()))
+        open(self.place(), Access::ReadWrite, (self.ram, &self.stated()))
     }
 
     /// Opens the index read-only; several processes may do so at a time.
@@ -62,7 +69,7 @@ impl IndexArgs {
     /// # Errors
     /// As [`open`](Self::open).
     pub fn open_to_read<I: DocumentIndex>(&self) -> Result<I> {
-        open(&self.file, Access::ReadOnly, (self.ram, &self.stated()))
+        open(self.place(), Access::ReadOnly, (self.ram, &self.stated()))
     }
 }
 
@@ -71,11 +78,11 @@ impl IndexArgs {
 /// # Errors
 /// As [`IndexArgs::open`].
 pub fn open<I: DocumentIndex>(
-    file: &Path,
+    place: (&Path, EngineArgs),
     access: Access,
     (ram_bytes, stated): (u64, &Stated),
 ) -> Result<I> {
-    open_index(file, access, I::WHAT, |volume| I::open_in(volume, ram_bytes, stated))
+    open_index(place, access, I::WHAT, |volume| I::open_in(volume, ram_bytes, stated))
 }
 
 /// The handling of an index that an earlier run may have begun.
@@ -91,8 +98,8 @@ pub struct ResumeArgs {
 
 impl ResumeArgs {
     /// Returns the volume of the index.
-    pub fn volume(&self, name: &Path) -> VolumeArgs {
-        let mut volume = VolumeArgs::sparse(name);
+    pub fn volume(&self, (name, engine): (&Path, EngineArgs)) -> VolumeArgs {
+        let mut volume = VolumeArgs::sparse(name, engine);
         volume.devices.force = self.force;
         volume
     }

@@ -10,7 +10,7 @@ use crate::devices::VolumeArgs;
 use crate::exit::{DAMAGE, Quiet};
 use crate::place::{FieldArgs, TableArgs, open};
 use crate::records::{RecordFormat, Writer};
-use crate::size::show_count;
+use crate::size::{counted, show_count};
 use nandex::TableOrMap;
 use nandex::device::Access;
 
@@ -125,15 +125,13 @@ impl Skipped {
         let named = self.damage.iter().map(|it| format!("damage: table {table}, {}", it.text));
         let mut lines: Vec<String> = named.collect();
         if self.damage_left_out > 0 {
-            lines.push(format!("damage: and {} more pages", show_count(self.damage_left_out)));
+            lines.push(format!("damage: and {}", counted(self.damage_left_out, "further page")));
         }
-        let count = |number: &u64| show_count(*number);
         lines.push(format!(
-            "{} records written; {} damaged page(s) left out, with at most {} entries; older versions may stand for \
-             entries of damaged pages",
-            count(records),
-            count(damaged_pages),
-            count(entries_lost_max)
+            "{} written; {} left out, with at most {} entries; older versions may stand for entries of damaged pages",
+            counted(*records, "record"),
+            counted(*damaged_pages, "damaged page"),
+            show_count(*entries_lost_max)
         ));
         lines
     }

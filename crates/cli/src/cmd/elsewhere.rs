@@ -2,7 +2,9 @@
 
 use std::ffi::OsString;
 
-use clap::error::ErrorKind;
+use anyhow::Result;
+
+use crate::refuse;
 
 /// Any words.
 #[derive(Debug, clap::Args)]
@@ -11,8 +13,10 @@ pub struct Args {
     _words: Vec<OsString>,
 }
 
-/// Ends the process like a wrong command line, and names the command that has the verb.
-pub fn refuse(verb: &str) -> ! {
-    let text = format!("`{verb}` is a verb of another command: run `nandex-lab {verb}`\n");
-    clap::Error::raw(ErrorKind::InvalidSubcommand, text).exit()
+/// Fails like a wrong command line, and names the command that has the verb.
+///
+/// # Errors
+/// Always.
+pub fn refuse_verb(verb: &str) -> Result<()> {
+    refuse!("`{verb}` is a verb of another command: run `nandex-lab {verb}`")
 }

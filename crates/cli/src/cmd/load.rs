@@ -37,7 +37,7 @@ pub struct Args {
     #[arg(long)]
     format: RecordFormat,
     /// Most RAM of a growing table during this load; default: the RAM it was created with
-    #[arg(long, value_name = "SIZE", value_parser = size::parse)]
+    #[arg(long, value_name = "SIZE", value_parser = size::parse_some_bytes)]
     ram: Option<u64>,
     #[command(flatten)]
     table: TableArgs,

@@ -1,11 +1,11 @@
-//! `nandex man`: prints the manual, made from the same definition as the command line.
+//! `nandex man` and `nandex-lab man`: print the manual, made from the same definition as the command line.
 
 use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
-use clap::{Command, CommandFactory};
+use clap::Command;
 use clap_mangen::Man;
 use serde::Serialize;
 
@@ -25,12 +25,12 @@ struct Written {
     pages: Vec<PathBuf>,
 }
 
-/// Prints the main page, or writes all of them.
+/// Prints the main page of a command, or writes all of its pages.
 ///
 /// # Errors
 /// A directory or a file that cannot be written.
-pub fn run(args: &Args, console: &Console) -> Result<()> {
-    let mut command = crate::Cli::command().disable_help_subcommand(true);
+pub fn run(args: &Args, command: Command, console: &Console) -> Result<()> {
+    let mut command = command.disable_help_subcommand(true);
     command.build();
     let Some(dir) = &args.dir else {
         let mut page = Vec::new();

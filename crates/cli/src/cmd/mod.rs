@@ -4,7 +4,7 @@ mod advise;
 mod backup;
 mod check;
 mod compact;
-mod completions;
+pub mod completions;
 mod count;
 mod create;
 mod dedup;
@@ -18,7 +18,7 @@ mod get;
 mod info;
 pub mod kvssd;
 mod load;
-mod man;
+pub mod man;
 mod merge;
 mod neardup;
 mod parameters;
@@ -27,7 +27,7 @@ mod tfidf;
 mod wan;
 
 use anyhow::Result;
-use clap::Subcommand;
+use clap::{CommandFactory, Subcommand};
 
 use crate::console::Console;
 
@@ -120,10 +120,10 @@ impl Command {
             Self::Advise(args) => advise::run(&args, console),
             Self::Parameters(args) => parameters::run(&args, console),
             Self::Probe(args) => probe::run(&args, console),
-            Self::Sim(_) => elsewhere::refuse("sim"),
-            Self::Reproduce(_) => elsewhere::refuse("reproduce"),
-            Self::Completions(args) => completions::run(&args),
-            Self::Man(args) => man::run(&args, console),
+            Self::Sim(_) => elsewhere::refuse_verb("sim"),
+            Self::Reproduce(_) => elsewhere::refuse_verb("reproduce"),
+            Self::Completions(args) => completions::run(&args, crate::Cli::command()),
+            Self::Man(args) => man::run(&args, crate::Cli::command(), console),
         }
     }
 }

@@ -12,6 +12,8 @@ use serde::Serialize;
 
 use crate::chart;
 use crate::console::{Console, aligned};
+use crate::devices::EngineArgs;
+use crate::refuse;
 use crate::size::{self, show_bytes, show_count};
 use crate::unfinished::write_output;
 
@@ -22,13 +24,15 @@ const NEXT_TO_BYTES: u64 = 256 << 20;
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// New file, which is removed afterwards; or existing file or block device, which is only read
-    file: PathBuf,
+    file: Option<PathBuf>,
     /// Overwrite the content of an existing file or block device
     #[arg(long)]
     destructive: bool,
     /// Keep the new file
     #[arg(long)]
     keep: bool,
+    #[command(flatten)]
+    engine: EngineArgs,
     #[command(flatten)]
     probing: ProbingArgs,
 }
@@ -37,7 +41,7 @@ pub struct Args {
 #[derive(Debug, clap::Args)]
 pub struct ProbingArgs {
     /// Bytes to probe, from the start
-    #[arg(long, value_name = "SIZE", value_parser = size::parse, default_value = "256MiB")]
+    #[arg(long, value_name = "SIZE", value_parser = size::parse_some_bytes, default_value = "256MiB")]
     size: u64,
     /// Draw the latencies into this file, as SVG
     #[arg(long, value_name = "FILE")]
@@ -105,8 +109,13 @@ impl Drop for ProbedFile<'_> {
 /// # Errors
 /// A place that cannot be opened, created or read; a size that is too small or larger than the device.
 pub fn run(args: &Args, console: &Console) -> Result<()> {
-    let (findings, bytes) = file_or_device(args, &args.file)?;
-    args.probing.show(console, args.file.display().to_string(), &findings, bytes)
+    let Some(file) = &args.file else {
+        refuse!(
+            "name a new file or a block device to probe; `nandex-lab probe --preset NAME` probes a simulated device"
+        )
+    };
+    let (findings, bytes) = file_or_device(args, file)?;
+    args.probing.show(console, file.display().to_string(), &findings, bytes)
 }
 
 /// Probes the device of a file; returns the findings and the number of bytes.
@@ -117,6 +126,7 @@ fn file_or_device(args: &Args, path: &Path) -> Result<(Findings, u64)> {
     let options = FileOptions {
         access: if writes == Writes::Allowed { Access::ReadWrite } else { Access::ReadOnly },
         create: if is_new { Create::New } else { Create::Open },
+        engine: args.engine.choice(),
         ..FileOptions::default()
     };
     let device = FileDevice::open(path, &options)?;
@@ -132,7 +142,7 @@ fn file_or_device(args: &Args, path: &Path) -> Result<(Findings, u64)> {
 ///
 /// # Errors
 /// A place that cannot be opened, created or read; no space.
-pub fn next_to(path: &Path) -> Result<Findings> {
+pub fn next_to(path: &Path, engine: EngineArgs) -> Result<Findings> {
     let is_there =
         path.try_exists().with_context(|| format!("cannot look at {}", path.display()))?;
     let mut place = path.as_os_str().to_owned();
@@ -140,8 +150,8 @@ pub fn next_to(path: &Path) -> Result<Findings> {
         place.push(".probe");
     }
     let probing = ProbingArgs { size: NEXT_TO_BYTES, svg: None, seed: 1 };
-    let args = Args { file: place.into(), destructive: false, keep: false, probing };
-    Ok(file_or_device(&args, &args.file)?.0)
+    let args = Args { file: None, destructive: false, keep: false, engine, probing };
+    Ok(file_or_device(&args, Path::new(&place))?.0)
 }
 
 impl ProbingArgs {

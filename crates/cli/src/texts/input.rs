@@ -5,7 +5,7 @@ use std::fs;
 use std::io;
 use std::path::{Component, Path, PathBuf};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use clap::ValueEnum;
 use nandex_corpus::documents::{
     Content, Decoding, Documents, Fields, JsonLines, Lines, Reading, Source,
@@ -13,6 +13,7 @@ use nandex_corpus::documents::{
 use nandex_corpus::{Document, DocumentResult, Error};
 use serde_json::{Value, json};
 
+use crate::refuse;
 use crate::size;
 
 use super::broken::LeftOut;
@@ -52,7 +53,7 @@ struct ReadingArgs {
     #[arg(long, value_name = "HOW", default_value = "strict")]
     decoding: DecodingArg,
     /// Longest document
-    #[arg(long, value_name = "SIZE", value_parser = size::parse, default_value = "64MiB")]
+    #[arg(long, value_name = "SIZE", value_parser = size::parse_some_bytes, default_value = "64MiB")]
     document_bytes: u64,
 }
 
@@ -154,7 +155,7 @@ impl ReadingArgs {
         let mut all = Vec::new();
         for path in inputs {
             if !seen.insert(place(path)?) {
-                bail!("{} is named twice; name each input once", path.display());
+                refuse!("{} is named twice; name each input once", path.display());
             }
             all.push(self.input(path)?);
         }
@@ -169,7 +170,7 @@ impl ReadingArgs {
         if let (Format::Folder | Format::Lines, Some(field)) =
             (format, self.id.as_ref().or(self.text.as_ref()))
         {
-            bail!(
+            refuse!(
                 "{shown} has no field {field:?}: --id and --text are for JSON lines and Parquet; leave them out, or say \
                  --format"
             );
@@ -190,16 +191,18 @@ impl ReadingArgs {
         if path == Path::new(STDIN) {
             return match self.format.unwrap_or(Format::Lines) {
                 format @ (Format::Lines | Format::Jsonl) => Ok(format),
-                _ => bail!("stdin has lines or JSON lines; give --format lines or --format jsonl"),
+                _ => {
+                    refuse!("stdin has lines or JSON lines; give --format lines or --format jsonl")
+                }
             };
         }
         let found = fs::metadata(path).with_context(|| format!("cannot open {shown}"))?;
         match (found.is_dir(), self.format) {
             (true, None | Some(Format::Folder)) => Ok(Format::Folder),
             (true, Some(_)) => {
-                bail!("{shown} is a folder; omit --format, or name the files in it")
+                refuse!("{shown} is a folder; omit --format, or name the files in it")
             }
-            (false, Some(Format::Folder)) => bail!("{shown} is not a folder; omit --format"),
+            (false, Some(Format::Folder)) => refuse!("{shown} is not a folder; omit --format"),
             (false, Some(format)) => Ok(format),
             (false, None) => Ok(by_extension(path)),
         }

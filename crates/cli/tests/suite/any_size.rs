@@ -182,7 +182,7 @@ fn a_table_of_any_size_grows_as_far_as_its_ram_and_further_with_more() {
     let shown = ok(folder.run("info t.nandex")).stdout;
     assert!(shown.contains("all within"), "{shown}");
     let refused = folder.run("load t.nandex in.csv --format csv --ram 3MiB");
-    assert!(refused.code == 1 && refused.stderr.contains("--ram 3"), "{refused:?}");
+    assert!(refused.code == 2 && refused.stderr.contains("--ram 3"), "{refused:?}");
     let more: String = (690_000..700_000).map(|key| format!("key_{key},{key}\n")).collect();
     fs::write(folder.path("more.csv"), more).expect("the folder is writable");
     ok(folder.run("load t.nandex more.csv --format csv --ram 32MiB"));
@@ -208,9 +208,9 @@ fn a_table_of_any_size_grows_over_slices_too() {
 
 /// Exit codes, commands, and their messages.
 const WRONG: &str = r#"
-1 | create n.nandex --entries 1e4 --policy lru | --policy: give widths with --key-bytes and --value-bytes for this one
-1 | create n.nandex --policy reject | give the number of entries
-1 | create n.nandex --ram 2MiB | of --ram, the log of keys and values takes
+2 | create n.nandex --entries 1e4 --policy lru | --policy: give widths with --key-bytes and --value-bytes for this one
+2 | create n.nandex --policy reject | give the number of entries
+2 | create n.nandex --ram 2MiB | of --ram, the log of keys and values takes
 2 | create n.nandex --entries 1e4 --bytes 1MiB --key-bytes 8 | cannot be used with
 1 | dump t.nandex --format binary | the binary format is for fixed widths
 1 | load t.nandex in.csv --format binary | the binary format is for fixed widths

@@ -24,8 +24,13 @@ fn ok(outcome: &Outcome) {
 
 #[track_caller]
 fn refused(folder: &Folder, command: &str, reasons: &[&str]) {
+    refused_as(1, folder, command, reasons);
+}
+
+#[track_caller]
+fn refused_as(code: i32, folder: &Folder, command: &str, reasons: &[&str]) {
     let outcome = folder.run(command);
-    assert_eq!((outcome.code, outcome.stdout.as_str()), (1, ""), "{command}: {outcome:?}");
+    assert_eq!((outcome.code, outcome.stdout.as_str()), (code, ""), "{command}: {outcome:?}");
     for reason in reasons {
         assert!(outcome.stderr.contains(reason), "{command}, no {reason}: {outcome:?}");
     }
@@ -93,15 +98,15 @@ fn a_member_that_is_named_twice_is_refused_under_whatever_path() {
     std::os::unix::fs::symlink("b.nandex", folder.path("link")).expect("the folder is writable");
     for second in ["b.nandex", "./b.nandex", "link"] {
         let command = format!("info a.nandex --member b.nandex --member {second}");
-        refused(&folder, &command, &[&format!("{second} is named twice")]);
+        refused_as(2, &folder, &command, &[&format!("{second} is named twice")]);
         let command = format!("check a.nandex --member b.nandex --member {second}");
-        refused(&folder, &command, &["is named twice"]);
+        refused_as(2, &folder, &command, &["is named twice"]);
     }
     fs::copy(folder.path("b.nandex"), folder.path("copy")).expect("the folder is writable");
     let command = "info a.nandex --member b.nandex --member copy";
     refused(&folder, command, &["copy: it is member 1 of the array, and so is b.nandex"]);
     let twice = "create x.nandex --member x.nandex --key-bytes 8 --entries 1e5";
-    refused(&folder, twice, &["x.nandex is named twice"]);
+    refused_as(2, &folder, twice, &["x.nandex is named twice"]);
     assert!(!folder.path("x.nandex").exists());
 }
 
@@ -211,10 +216,10 @@ fn a_design_that_cannot_be_is_refused_with_the_reason() {
 2 | create x.nandex --entries 1e5 --design memory | --member
 2 | create {MEMBERS} --entries 1e5 --design memory --stripe 1MiB | cannot be used with
 2 | create {MEMBERS} --entries 1e5 --design both | throughput, memory
-1 | create {MEMBERS} --entries 1e5 --design memory --structure bufferhash | choose a slicehash
-1 | create {MEMBERS} --entries 1e5 --key-bytes 8 --design memory --policy grow | choose a slicehash
-1 | create {MEMBERS} --entries 1e5 --key-bytes 8 --design memory --miss-reads 0.1 | a page of each device
-1 | advise --entries 1e6 --design memory --devices 99 | give 2 to 64
+2 | create {MEMBERS} --entries 1e5 --design memory --structure bufferhash | choose a slicehash
+2 | create {MEMBERS} --entries 1e5 --key-bytes 8 --design memory --policy grow | choose a slicehash
+2 | create {MEMBERS} --entries 1e5 --key-bytes 8 --design memory --miss-reads 0.1 | a page of each device
+2 | advise --entries 1e6 --design memory --devices 99 | give 2 to 64
 2 | advise --entries 1e6 --design memory | --devices
 "
     ));
@@ -256,8 +261,8 @@ fn an_array_keeps_the_channels_of_its_devices_where_runs_tell_them() {
     }
     folder.assert_refused(&format!(
         "
-1 | create x.nandex --member y.nandex {make} 24KiB | such as --stripe 131072
-1 | create x.nandex --member y.nandex {make} partition:1GiB | --geometry none
+2 | create x.nandex --member y.nandex {make} 24KiB | such as --stripe 131072
+2 | create x.nandex --member y.nandex {make} partition:1GiB | --geometry none
 "
     ));
     assert!(!folder.path("x.nandex").exists());
@@ -295,7 +300,12 @@ fn a_log_on_a_device_of_its_own_is_wanted_again_by_every_verb() {
     assert!(fs::metadata(folder.path("v.log")).expect("it is there").len() > 1 << 20);
     for verb in ["info", "check", "dump"] {
         refused(&folder, &format!("{verb} v.nandex"), &["log_device"]);
-        refused(&folder, &format!("{verb} v.nandex --log-device v.nandex"), &["is named twice"]);
+        refused_as(
+            2,
+            &folder,
+            &format!("{verb} v.nandex --log-device v.nandex"),
+            &["is named twice"],
+        );
     }
 }
 
@@ -309,7 +319,7 @@ fn an_index_of_duplicates_may_be_on_an_array() {
     let again: Value = serde_json::from_str(&again.stdout).expect("an object");
     assert_eq!(again["unique_chunks"], 0, "{again}");
     let stray = folder.run("dedup x --ram 8MiB --member j.nandex");
-    assert_eq!(stray.code, 1, "{stray:?}");
+    assert_eq!(stray.code, 2, "{stray:?}");
     assert!(stray.stderr.contains("name it with --index"), "{stray:?}");
 }
 

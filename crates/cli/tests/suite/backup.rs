@@ -82,7 +82,7 @@ fn an_array_and_a_log_of_its_own_are_copied_to_files() {
     ok(folder.run(&format!("create t --member u --log-device l --entries 1e5 {widths}")));
     fs::write(folder.path("in.csv"), records(0..1000)).expect("the folder is writable");
     ok(folder.run("load t in.csv --member u --log-device l --format csv --key-format u64"));
-    folder.assert_refused("1 | backup t c --member u --log-device l | with --log-to");
+    folder.assert_refused("2 | backup t c --member u --log-device l | with --log-to");
     ok(folder.run("backup t c --member u --log-device l --log-to c.log"));
     ok(folder.run("check c --log-device c.log"));
     let got = ok(folder.run("get c 7 --log-device c.log --key-format u64"));
@@ -243,7 +243,7 @@ fn a_compaction_follows_a_link_and_takes_no_place_but_a_files() {
     assert!(allocated(&folder, "t") < before / 3 * 2);
     assert_eq!(keys(&folder, "link").len(), 1000);
     folder.assert_refused(
-        "1 | compact /dev/null | it is not a regular file\n1 | compact gone | cannot open gone",
+        "2 | compact /dev/null | it is not a regular file\n1 | compact gone | cannot open gone",
     );
 }
 

@@ -125,7 +125,7 @@ fn merged_counts_add_up() {
     ok(folder.run("count build n one --fpr 0.01"));
     folder.assert_refused(
         "1 | count merge -o other 1 n | only tables that store keys alike merge\n\
-         1 | count merge -o other 1 1 | is named twice\n\
+         2 | count merge -o other 1 1 | is named twice\n\
          1 | count merge -o all 1 2 | it exists",
     );
     assert!(!folder.path("other").exists() && !folder.path("other.unfinished").exists());
@@ -345,8 +345,8 @@ fn an_estimate_has_the_keys_where_the_table_has_fingerprints_only() {
 fn an_estimate_that_cannot_be_is_refused_before_anything_is_made() {
     let folder = folder(&[("lines", b"a\n"), ("max", b"a\t9223372036854775807\nb\t1\n")]);
     folder.assert_refused(
-        "1 | count build c lines --top 0 | ask for 1 to as many\n\
-         1 | count build c lines --top 1M | an eighth of 64.0 MiB of RAM follows\n\
+        "2 | count build c lines --top 0 | 0 is too few\n\
+         2 | count build c lines --top 1M | an eighth of 64.0 MiB of RAM follows\n\
          2 | count build c lines --top many | invalid value",
     );
     assert!(!folder.path("c").exists() && !folder.path("c.unfinished").exists());

@@ -139,13 +139,13 @@ fn keys_of_fixed_width_are_stored_as_they_are_and_written_as_in_other_verbs() {
     ok(folder.run("count build texts hex"));
     folder.assert_refused(
         "1 | count build x odd --width 4 | odd, key 2: expected 4 bytes, found 1\n\
-         1 | count build y long --width 33 | keys of up to 32 bytes are stored whole; add --fpr\n\
-         1 | count build y raw --width 4 --key-bytes 5 | keys have one width\n\
+         2 | count build y long --width 33 | keys of up to 32 bytes are stored whole; add --fpr\n\
+         2 | count build y raw --width 4 --key-bytes 5 | keys have one width\n\
          1 | count build z odd --key-bytes 4 | odd:1: `abcde` is not a key in the hex format\n\
          1 | count build u odd --key-bytes 4 --key-format text | odd:1: a key of 5 bytes: the table has keys of 4\n\
          1 | count get r abcd | key 1: a key of 2 bytes: the table has keys of 4 bytes\n\
          1 | count dump r --key-format u64 | the u64 format is for 8\n\
-         1 | count dump texts --key-format u64 | the u64 format is for 8\n\
+         2 | count dump texts --key-format u64 | the u64 format is for 8\n\
          1 | count merge -o m r eight | only tables that store keys alike merge\n\
          2 | count build x raw --width 4 --key-format hex | cannot be used with\n\
          2 | count build x raw --key-bytes 33 | 33 is not in 1..=32\n\

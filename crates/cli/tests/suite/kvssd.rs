@@ -66,17 +66,17 @@ fn what_the_drive_refuses_is_said_with_the_remedy() {
 1 | kvssd put d.nandex key x --space none | there is no key space \"none\"
 1 | kvssd get d.nandex key --offset 3 | not a multiple of 512
 1 | kvssd get d.nandex key --offset 512 | begin before its end
-1 | kvssd list d.nandex --prefix abcde | by their first 4 bytes
+2 | kvssd list d.nandex --prefix abcde | by their first 4 bytes
 1 | kvssd space create d.nandex main | exists
 1 | kvssd space create d.nandex big --limit 2MiB | ask for less
 1 | kvssd info none.nandex | cannot open none.nandex
 1 | kvssd create d.nandex | it exists
-1 | kvssd create e.nandex --key-min 0 | key_bytes_min: 0 is not between 1 and 255
-2 | kvssd create e.nandex --value-max 3MiB | --value-max <SIZE>': 3145728 is not in 0..=2097152
+2 | kvssd create e.nandex --key-min 0 | --key-min: 0 is not between 1 and 255
+2 | kvssd create e.nandex --value-max 3MiB | --value-max <SIZE>': values have 0 to 2097152 bytes
 2 | kvssd create e.nandex --index cascade | possible values
-1 | kvssd bench d.nandex --count 0 | pairs: 0; give one or more
+2 | kvssd bench d.nandex --count 0 | '--count <COUNT>': 0 is too few
 2 | kvssd bench --count 5 | <FILE>
-1 | kvssd bench d.nandex --index growing | this drive, which was made with \"rhik\"
+2 | kvssd bench d.nandex --index growing | this drive, which was made with \"rhik\"
 ",
     );
     assert!(!folder.path("e.nandex").exists() && !folder.path("e.nandex.unfinished").exists());
@@ -113,8 +113,8 @@ fn a_drive_has_the_index_that_it_was_made_with() {
     fs::write(folder.path("t.ibm"), "1 REST.PUT.OBJECT a1 100\n").unwrap();
     folder.assert_refused(
         "
-1 | kvssd bench d.nandex --index rhik | made with \"growing-slicehash\"
-1 | kvssd replay d.nandex --index slicehash --trace t.ibm --format ibm | not the index of this drive
+2 | kvssd bench d.nandex --index rhik | made with \"growing-slicehash\"
+2 | kvssd replay d.nandex --index slicehash --trace t.ibm --format ibm | not the index of this drive
 ",
     );
     assert_eq!(folder.run("check d.nandex").code, 0);

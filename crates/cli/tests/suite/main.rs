@@ -29,6 +29,7 @@ mod tables;
 mod tfidf;
 mod unfinished;
 mod updates;
+mod usage;
 mod verbs;
 mod wan;
 mod wan_proxy;

@@ -154,20 +154,20 @@ fn what_cannot_merge_is_refused_and_nothing_is_made() {
     fs::write(folder.path("there"), "text").expect("the folder is writable");
     folder.assert_refused(
         "
-1 | merge a.nandex a.nandex -o c.nandex | named twice
-1 | merge a.nandex ./a.nandex -o c.nandex | named twice
+2 | merge a.nandex a.nandex -o c.nandex | named twice
+2 | merge a.nandex ./a.nandex -o c.nandex | named twice
 1 | merge a.nandex none.nandex -o c.nandex | No such file
-1 | merge a.nandex wide.nandex -o c.nandex | wide.nandex has keys of 16 bytes and values of 8, a.nandex has keys of 8
-1 | merge a.nandex any.nandex -o c.nandex | any size
-1 | merge a.nandex rhik.nandex -o c.nandex | cannot be merged
-1 | merge a.nandex f.nandex -o c.nandex | is a filter
+2 | merge a.nandex wide.nandex -o c.nandex | wide.nandex has keys of 16 bytes and values of 8, a.nandex has keys of 8
+2 | merge a.nandex any.nandex -o c.nandex | any size
+2 | merge a.nandex rhik.nandex -o c.nandex | cannot be merged
+2 | merge a.nandex f.nandex -o c.nandex | is a filter
 1 | merge a.nandex there -o c.nandex | there
 1 | merge a.nandex b.nandex -o there | it exists
 1 | merge a.nandex b.nandex -o a.nandex | it exists
 1 | merge a.nandex b.nandex -o c.nandex --table other | other
-1 | merge a.nandex b.nandex -o c.nandex --policy grow | fixed size
-1 | merge a.nandex b.nandex -o c.nandex --merge-ram 1MiB | --merge-ram is too small: ram_bytes: 1.00 MiB
-1 | merge a.nandex b.nandex -o c.nandex --ram 1KiB | RAM
+2 | merge a.nandex b.nandex -o c.nandex --policy grow | fixed size
+2 | merge a.nandex b.nandex -o c.nandex --merge-ram 1MiB | --merge-ram is too small: 1.00 MiB
+2 | merge a.nandex b.nandex -o c.nandex --ram 1KiB | --ram: 1024 bytes
 2 | merge a.nandex b.nandex | --output
 2 | merge a.nandex b.nandex --count -o c.nandex | cannot be used
 2 | merge a.nandex b.nandex -o c.nandex --structure rhik | bufferhash
@@ -186,7 +186,7 @@ fn a_table_that_is_too_small_is_refused_before_it_is_made_or_evicts_and_says_so(
     }
     let small = "merge a.nandex b.nandex -o c.nandex --entries 20k";
     let refused = folder.run(small);
-    assert_eq!(refused.code, 1, "{refused:?}");
+    assert_eq!(refused.code, 2, "{refused:?}");
     assert!(refused.stderr.contains("90,000 different keys"), "{refused:?}");
     assert!(!folder.path("c.nandex").exists() && !folder.path("c.nandex.unfinished").exists());
     let evicted = folder.run(&format!("{small} --policy fifo --json"));
@@ -248,9 +248,9 @@ fn what_was_begun_otherwise_is_not_resumed_and_stays() {
     unfinish(&folder, "d.nandex");
     folder.assert_refused(
         "
-1 | merge a.nandex b.nandex -o d.nandex --resume --entries 40k | was begun for other volumes or with other options
-1 | merge a.nandex b.nandex -o d.nandex --resume --entries 20k | 100 keys that neither volume has
-1 | merge a.nandex b.nandex -o d.nandex --resume --policy fifo | a table that evicts
+2 | merge a.nandex b.nandex -o d.nandex --resume --entries 40k | was begun for other volumes or with other options
+2 | merge a.nandex b.nandex -o d.nandex --resume --entries 20k | 100 keys that neither volume has
+2 | merge a.nandex b.nandex -o d.nandex --resume --policy fifo | a table that evicts
 2 | merge a.nandex b.nandex -o d.nandex --resume --force | cannot be used
 2 | merge a.nandex b.nandex --count --resume | cannot be used
 ",

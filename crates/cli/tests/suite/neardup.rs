@@ -128,13 +128,13 @@ fn parameters_of_a_new_index_are_stated_and_those_that_it_depends_on_are_not() {
         assert!(info.contains(stated), "no {stated} in {info}");
     }
     folder.assert_refused(
-        "1 | neardup index n.nandex t.txt --set colour=red | \"colour\" is not a parameter; the parameters are
-        1 | neardup index n.nandex t.txt --set policy=fifo | policy, tables and family follow from
-        1 | neardup index n.nandex t.txt --set family=00ff | policy, tables and family follow from
-        1 | neardup index n.nandex t.txt --set partitions=3 | no power of two
-        1 | neardup index n.nandex t.txt --ram 64MiB --set spare_buffers=60k | of seven sixteenths of it, so give
-        1 | neardup index n.nandex t.txt --set read_depth=0 | it must be 1 to 4,096
-        1 | neardup index t.nandex t.txt --set spare_buffers=4 | exists with spare_buffers = 3",
+        "2 | neardup index n.nandex t.txt --set colour=red | \"colour\" is not a parameter; the parameters are
+2 | neardup index n.nandex t.txt --set policy=fifo | policy, tables and family follow from
+2 | neardup index n.nandex t.txt --set family=00ff | policy, tables and family follow from
+2 | neardup index n.nandex t.txt --set partitions=3 | no power of two
+2 | neardup index n.nandex t.txt --ram 64MiB --set spare_buffers=60k | of seven sixteenths of it, so give
+2 | neardup index n.nandex t.txt --set read_depth=0 | it must be 1 to 4,096
+2 | neardup index t.nandex t.txt --set spare_buffers=4 | exists with spare_buffers = 3",
     );
     assert!(!folder.path("n.nandex").exists());
 }
@@ -178,14 +178,14 @@ fn other_options_and_files_that_are_no_index_are_refused_with_the_remedy() {
     ok(folder.run("create plain.nandex --entries 1k --key-bytes 8 --value-bytes 8"));
     folder.assert_refused(
         "\
-        1 | neardup index t.nandex t.txt --ram 64MiB --shingle 3w | the index has other signatures
-        1 | neardup index t.nandex t.txt --ram 64MiB --scheme rensa | give the options that it was made with
+        2 | neardup index t.nandex t.txt --ram 64MiB --shingle 3w | the index has other signatures
+2 | neardup index t.nandex t.txt --ram 64MiB --scheme rensa | give the options that it was made with
         1 | neardup pairs plain.nandex --ram 64MiB | as an index of near-duplicates
         1 | neardup pairs none.nandex --ram 64MiB | none.nandex
-        1 | neardup index n.nandex t.txt --ram 1MiB | ram_bytes: 1048576 bytes; give 67108864 (64 MiB) or more
-        1 | neardup index n.nandex t.txt --threshold 2 | threshold: 2; give a similarity
-        1 | neardup index n.nandex t.txt --bands 100x2 | bands: 100
-        1 | neardup index n.nandex t.txt --scheme datasketch --seed 4294967296 | numpy takes 0 to
+        2 | neardup index n.nandex t.txt --ram 1MiB | --ram: 1048576 bytes; give 67108864 (64 MiB) or more
+        2 | neardup index n.nandex t.txt --threshold 2 | '--threshold <SHARE>': expected a similarity
+2 | neardup index n.nandex t.txt --bands 100x2 | bands: 100
+2 | neardup index n.nandex t.txt --scheme datasketch --seed 4294967296 | numpy takes 0 to
         2 | neardup index n.nandex t.txt --shingle 3 | give 3w for words
         2 | neardup dedup n.nandex t.txt | --kept
         2 | create n.nandex --structure slicelsh | a slicelsh is not a table; `nandex neardup index` creates one",
@@ -225,14 +225,14 @@ fn texts_by_simhash_are_near_by_the_bits_that_differ() {
     );
     folder.assert_refused(
         "\
-        1 | neardup index s.nandex t.txt --ram 64MiB --family minhash | and --family asks for minhash
-        1 | neardup index s.nandex t.txt --ram 64MiB --threshold 0.5 | --threshold is for --family minhash
-        1 | neardup index s.nandex t.txt --ram 64MiB --bits 128 --distance 3 | SimHash of 128 bits in 21 parts
-        1 | neardup index n.nandex t.txt --bits 64 | --bits is for --family simhash, and this is minhash
-        1 | neardup index n.nandex t.txt --family simhash --bits 32 | a SimHash has 64 or 128
-        1 | neardup index n.nandex t.txt --family simhash --distance 1.5 | a whole number of bits, fewer than 64
-        1 | neardup index n.nandex t.txt --family simhash --bits 128 --distance 64 | give at most 63
-        1 | neardup index n.nandex t.txt --family p-stable | needs --dimensions",
+        2 | neardup index s.nandex t.txt --ram 64MiB --family minhash | and --family asks for minhash
+2 | neardup index s.nandex t.txt --ram 64MiB --threshold 0.5 | --threshold is for --family minhash
+2 | neardup index s.nandex t.txt --ram 64MiB --bits 128 --distance 3 | SimHash of 128 bits in 21 parts
+2 | neardup index n.nandex t.txt --bits 64 | --bits is for --family simhash, and this is minhash
+2 | neardup index n.nandex t.txt --family simhash --bits 32 | a SimHash has 64 or 128
+2 | neardup index n.nandex t.txt --family simhash --distance 1.5 | a whole number of bits, fewer than 64
+2 | neardup index n.nandex t.txt --family simhash --bits 128 --distance 64 | give at most 63
+2 | neardup index n.nandex t.txt --family p-stable | needs --dimensions",
     );
     assert!(!folder.path("n.nandex").exists() && !folder.path("n.nandex.unfinished").exists());
     // Options that are left out are those of the index.
@@ -298,10 +298,10 @@ fn vectors_of_json_lines_are_near_by_their_distance() {
     assert_eq!((removed.code, &json(&removed)["documents"]), (0, &value!(3)));
     folder.assert_refused(
         "\
-        1 | neardup index v.nandex q.txt --ram 64MiB --family simhash | an index of the family p-stable
-        1 | neardup index v.nandex q.txt --ram 64MiB --distance 0.2 | near with a distance of 0.2
-        1 | neardup index n.nandex q.txt --family p-stable --dimensions 3 --distance 0 | give a number above 0
-        1 | neardup index n.nandex q.txt --family p-stable --dimensions 3 --shingle 3w | --shingle is for",
+        2 | neardup index v.nandex q.txt --ram 64MiB --family simhash | an index of the family p-stable
+2 | neardup index v.nandex q.txt --ram 64MiB --distance 0.2 | near with a distance of 0.2
+2 | neardup index n.nandex q.txt --family p-stable --dimensions 3 --distance 0 | give a number above 0
+2 | neardup index n.nandex q.txt --family p-stable --dimensions 3 --shingle 3w | --shingle is for",
     );
 }
 
@@ -322,7 +322,7 @@ fn an_index_on_known_channels_has_each_table_on_its_own() {
     ok(folder.run("check t.nandex"));
     let again = folder.run("neardup index t.nandex t.txt --ram 64MiB --geometry probe.json");
     assert!(
-        again.code == 1 && again.stderr.contains("keeps the channels that it was made with"),
+        again.code == 2 && again.stderr.contains("keeps the channels that it was made with"),
         "{again:?}"
     );
 }

@@ -313,7 +313,7 @@ fn options_of_weights_are_those_of_the_formula() {
     assert_eq!(weight("--max-df 1").0, 3, "fish, one and two are in one document");
     folder.assert_refused(&format!(
         "1 | tfidf keywords i.nandex t.txt --min-df 2 --max-df 1 {RAM} | raise max_df (--max-df)\n\
-         1 | tfidf keywords i.nandex t.txt --min-df 0 {RAM} | (--min-df)\n\
+         1 | tfidf keywords i.nandex t.txt --min-df 0 {RAM} | --min-df: 0 documents\n\
          1 | tfidf keywords i.nandex t.txt --min-df 4 {RAM} | no terms: \n\
          2 | tfidf keywords i.nandex t.txt --max-df half {RAM} | give a count such as 2, or a share such as 0.5"
     ));
@@ -443,8 +443,8 @@ fn bad_input_is_refused_by_its_place_and_what_to_do() {
          1 | tfidf build b.nandex gone.txt {RAM} | cannot open gone.txt\n\
          1 | tfidf build b.nandex t.txt ./t.txt {RAM} | t.txt is named twice\n\
          1 | tfidf build b.nandex - --format parquet {RAM} | stdin has lines or JSON lines\n\
-         1 | tfidf build b.nandex t.txt --ram 63MiB | give 67108864 (64 MiB) or more, and at most 1 TiB (--ram)\n\
-         1 | tfidf build b.nandex t.txt --ngram 3-1 {RAM} | (--ngram)\n\
+         1 | tfidf build b.nandex t.txt --ram 63MiB | give 67108864 (64 MiB) or more, and at most 1 TiB\n\
+         1 | tfidf build b.nandex t.txt --ngram 3-1 {RAM} | --ngram: \n\
          2 | tfidf build b.nandex t.txt --ngram one {RAM} | give 1, or 1-3\n\
          1 | tfidf build b.nandex t.txt --stop-words gone {RAM} | cannot read the stop words of gone\n\
          1 | tfidf build i.nandex t.txt {RAM} | cannot create i.nandex: it exists\n\

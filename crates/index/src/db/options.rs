@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex};
 
 use nandex_device::output::{UnfinishedFiles, refuse_unfinished};
 use nandex_device::{
-    Access, Allocation, Create, Device, Error as OpenError, FileDevice, FileOptions, Overlay,
-    PAGE_BYTES,
+    Access, Allocation, Create, Device, EngineChoice, Error as OpenError, FileDevice, FileOptions,
+    Overlay, PAGE_BYTES,
 };
 use nandex_store::{
     Durability, Holds, StaleSuperblock, Volume, VolumeDevices, VolumeOpenOptions, VolumeOptions,
@@ -33,6 +33,7 @@ pub struct DatabaseOptions {
     access: Access,
     create: Create,
     allocation: Allocation,
+    engine: EngineChoice,
     stale: StaleSuperblock,
     /// The options of a new volume; the length of its log is in `log`.
     volume: VolumeOptions,
@@ -60,6 +61,7 @@ impl DatabaseOptions {
             access: Access::ReadWrite,
             create: Create::OpenOrCreate,
             allocation: Allocation::default(),
+            engine: EngineChoice::default(),
             stale: StaleSuperblock::default(),
             volume: VolumeOptions::default(),
             naming: Naming::AtOnce,
@@ -132,6 +134,13 @@ impl DatabaseOptions {
         self
     }
 
+    /// Sets the I/O engine of the file; by default the best available.
+    #[must_use]
+    pub fn engine(mut self, engine: EngineChoice) -> Self {
+        self.engine = engine;
+        self
+    }
+
     /// Sets what to do if the drive has lost the newest superblock; opening fails by default.
     #[must_use]
     pub fn stale(mut self, stale: StaleSuperblock) -> Self {
@@ -187,8 +196,8 @@ impl DatabaseOptions {
         let volume = self.volume_options()?;
         volume.validate()?;
         let place = self.place(path.as_ref())?;
-        let Self { access, create, allocation, .. } = self;
-        let options = FileOptions { access, create, allocation, ..FileOptions::default() };
+        let Self { access, create, allocation, engine, .. } = self;
+        let options = FileOptions { access, create, allocation, engine, ..FileOptions::default() };
         let device = FileDevice::open(place, &options).map_err(with_remedy)?;
         let is_new = access == Access::ReadWrite && device.is_empty_file()?;
         let devices = VolumeDevices { volume: Arc::new(device), log: None };

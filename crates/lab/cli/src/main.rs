@@ -10,7 +10,6 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use nandex_cli::console::Console;
-use nandex_cli::exit;
 
 use crate::cmd::Command;
 
@@ -19,7 +18,7 @@ use crate::cmd::Command;
 #[command(name = "nandex-lab", version, max_term_width = 100)]
 #[command(
     after_help = "Sizes are written like 4096, 64MiB (2^20), 64M (10^6) or 1e9; counts like 64M or 1e9.\n\
-    Exit codes: 0 success, 1 failure, 2 wrong command line."
+    Exit codes: 0 success, 1 failure, 2 wrong command line or value."
 )]
 struct Cli {
     #[command(flatten)]
@@ -29,10 +28,5 @@ struct Cli {
 }
 
 fn main() -> ExitCode {
-    nandex::device::give_back_freed_ram();
-    let cli = Cli::parse();
-    match cli.command.run(&cli.console) {
-        Ok(()) => ExitCode::from(exit::SUCCESS),
-        Err(error) => exit::report(&error),
-    }
+    nandex_cli::run_as(|cli: Cli| cli.command.run(&cli.console))
 }

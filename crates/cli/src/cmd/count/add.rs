@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use clap::ValueEnum;
 use nandex::Filter;
 use nandex::counting::{Config, Discipline, Keys};
@@ -19,6 +19,7 @@ use crate::exit::{FAILURE, LEFT_OUT, Quiet};
 use crate::hashing::HashArgs;
 use crate::interrupt::Interrupt;
 use crate::place::DurabilityArg;
+use crate::refuse;
 use crate::size::{self, show_count};
 use crate::stated::StatedArgs;
 
@@ -48,13 +49,13 @@ pub struct BuildArgs {
     longest: Option<u8>,
     /// Store fingerprints instead of keys, for keys of any length: they are short and cannot be read back, and a key
     /// that was never counted has the count of another one at this rate
-    #[arg(long, visible_alias = "fpr", value_name = "RATE", conflicts_with = "longest")]
+    #[arg(long, visible_alias = "fpr", value_name = "RATE", value_parser = size::parse_rate, conflicts_with = "longest")]
     rate: Option<f64>,
     /// Number of different keys to size the table for, which grows; default: the estimated number of lines
-    #[arg(long, value_name = "COUNT", value_parser = size::parse_count)]
+    #[arg(long, value_name = "COUNT", value_parser = size::parse_some)]
     keys: Option<u64>,
     /// Most RAM to use
-    #[arg(long, value_name = "SIZE", value_parser = size::parse, default_value = "64MiB")]
+    #[arg(long, value_name = "SIZE", value_parser = size::parse_some_bytes, default_value = "64MiB")]
     ram: u64,
     #[command(flatten)]
     hashing: HashArgs,
@@ -142,7 +143,7 @@ impl BuildArgs {
         config.buffer_entries = config.buffer_entries.min(q.max(config.partitions()));
         let config = self.stated.on_one(config)?;
         if config.keys != form.keys() {
-            bail!(
+            refuse!(
                 "--set keys: options say how keys are stored; state --numbers, --key-bytes, --longest or --fpr instead"
             );
         }
@@ -158,11 +159,13 @@ impl BuildArgs {
         let takes_any = self.input.words || self.numbers || self.longest.is_some();
         match (self.input.keys.width().filter(|_| !takes_any), self.key_bytes) {
             (Some(width), Some(bytes)) if width != u64::from(bytes) => {
-                bail!("--width {width} and --key-bytes {bytes}: keys have one width; leave one out")
+                refuse!(
+                    "--width {width} and --key-bytes {bytes}: keys have one width; leave one out"
+                )
             }
             (Some(width), _) => match u8::try_from(width) {
                 Ok(bytes @ 1..=FIXED_BYTES_MAX) => Ok(KeyForm::Fixed(bytes)),
-                _ => bail!(
+                _ => refuse!(
                     "--width {width}: keys of up to {FIXED_BYTES_MAX} bytes are stored whole; add --fpr for longer ones"
                 ),
             },

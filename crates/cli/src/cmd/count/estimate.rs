@@ -1,6 +1,6 @@
 //! `--top N`: a running estimate of the most frequent of the keys that a run adds, without a scan of the table.
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use nandex::raw::counting::{EstimateConfig, EstimatedKey, TopEstimate};
 use nandex::raw::store::hash::KeyHasher;
 use serde::Serialize;
@@ -9,6 +9,7 @@ use super::form::KeyForm;
 use super::input::Amount;
 use super::written::{JsonKey, WrittenKeys};
 use crate::field::FieldFormat;
+use crate::refuse;
 use crate::size::{self, show_bytes, show_count};
 
 /// The number of keys that it follows for each one requested, if the RAM suffices, and the least number.
@@ -26,7 +27,7 @@ pub const RAM_BYTES: u64 = 64 << 20;
 pub struct EstimateArgs {
     /// Print the N most frequent of the keys that this run adds, each with a lower and an upper bound of its amount;
     /// estimated in up to an eighth of the RAM, without reading the table
-    #[arg(long, value_name = "N", value_parser = size::parse_count)]
+    #[arg(long, value_name = "N", value_parser = size::parse_some)]
     top: Option<u64>,
 }
 
@@ -50,7 +51,7 @@ impl EstimateArgs {
             capacity -= capacity.div_ceil(16);
         }
         if count == 0 || capacity < count {
-            bail!(
+            refuse!(
                 "--top {top}: an eighth of {} of RAM follows {} keys; ask for 1 to as many, or use `nandex count top` \
                  later, which is exact",
                 show_bytes(run_ram_bytes),

@@ -13,7 +13,7 @@ use serde::Serialize;
 use super::form::KeyForm;
 use super::open::{CountsArgs, OpenedCounts, create};
 use crate::console::{Console, Meter, aligned};
-use crate::devices::VolumeArgs;
+use crate::devices::{EngineArgs, VolumeArgs};
 use crate::interrupt::Interrupt;
 use crate::merging;
 
@@ -26,6 +26,8 @@ pub struct Args {
     /// Volumes to merge; they stay as they are
     #[arg(required = true, num_args = 2..)]
     files: Vec<PathBuf>,
+    #[command(flatten)]
+    engine: EngineArgs,
 }
 
 /// The result.
@@ -42,16 +44,16 @@ struct Merged {
 pub fn run(args: &Args, console: &Console) -> Result<()> {
     let interrupt = Interrupt::listen()?;
     merging::refuse_twice(args.files.iter().map(PathBuf::as_path), "file")?;
-    let Survey { form, config, hasher, bytes } = survey(&args.files)?;
-    let output = VolumeArgs::single(args.output.clone());
+    let Survey { form, config, hasher, bytes } = survey(&args.files, args.engine)?;
+    let output = VolumeArgs::single(args.output.clone(), args.engine);
     let whole =
         create(&output, (form, config, Stated::default()), (hasher, Durability::Never), console)?;
     let meter = console.meter("merging", Some(bytes));
     merging::fill(whole, &interrupt, |whole| {
         let mut before = 0;
-        args.files
-            .iter()
-            .try_for_each(|path| absorb(whole, path, &mut before, (&meter, &interrupt)))
+        args.files.iter().try_for_each(|path| {
+            absorb(whole, (path, args.engine), &mut before, (&meter, &interrupt))
+        })
     })?;
     meter.finish();
     let merged = Merged { path: args.output.clone(), files: args.files.len() };
@@ -63,11 +65,11 @@ pub fn run(args: &Args, console: &Console) -> Result<()> {
 /// Adds a file to the whole; its bytes follow the first `before` bytes.
 fn absorb(
     whole: &Counting,
-    path: &Path,
+    (path, engine): (&Path, EngineArgs),
     before: &mut u64,
     (meter, interrupt): (&Meter, &Interrupt),
 ) -> Result<()> {
-    let part = open_one(path)?;
+    let part = open_one(path, engine)?;
     let bytes = part.structure.stats().flash_bytes;
     whole.absorb_watched(&part.structure, &|share| {
         meter.at(*before + (share * bytes as f64) as u64);
@@ -77,8 +79,8 @@ fn absorb(
     part.close().map(drop)
 }
 
-fn open_one(path: &Path) -> Result<OpenedCounts> {
-    CountsArgs::of(path).open_to_read()
+fn open_one(path: &Path, engine: EngineArgs) -> Result<OpenedCounts> {
+    CountsArgs::of(path, engine).open_to_read()
 }
 
 /// The form of the whole, and the bytes of all files.
@@ -90,8 +92,8 @@ struct Survey {
 }
 
 impl Survey {
-    fn of(path: &Path) -> Result<Self> {
-        let part = open_one(path)?;
+    fn of(path: &Path, engine: EngineArgs) -> Result<Self> {
+        let part = open_one(path, engine)?;
         let (form, config) = (part.form(), *part.structure.config());
         let (hasher, bytes) = (part.volume().hasher(), part.structure.stats().flash_bytes);
         part.close()?;
@@ -100,11 +102,11 @@ impl Survey {
 }
 
 /// Checks all files before anything is created. The whole is sized for the keys of the largest.
-fn survey(files: &[PathBuf]) -> Result<Survey> {
+fn survey(files: &[PathBuf], engine: EngineArgs) -> Result<Survey> {
     let first = files[0].as_path();
-    let mut whole = Survey::of(first)?;
+    let mut whole = Survey::of(first, engine)?;
     for path in &files[1..] {
-        let part = Survey::of(path)?;
+        let part = Survey::of(path, engine)?;
         if whole.form != part.form {
             bail!(
                 "{} stores keys as {:?}, {} as {:?}; only tables that store keys alike merge: build one again",

@@ -10,7 +10,7 @@ use nandex::{Counting, Durability, OpenOptions, Volume};
 
 use super::form::KeyForm;
 use crate::console::Console;
-use crate::devices::VolumeArgs;
+use crate::devices::{EngineArgs, VolumeArgs};
 use crate::held::{self, Closing, Held, Making, Words};
 use crate::stated::StatedArgs;
 
@@ -73,9 +73,9 @@ pub struct CountsArgs {
 
 impl CountsArgs {
     /// Returns the arguments for the counts of a file.
-    pub fn of(path: &Path) -> Self {
+    pub fn of(path: &Path, engine: EngineArgs) -> Self {
         let options = StatedArgs::default();
-        Self { volume: VolumeArgs::single(path.to_owned()), options }
+        Self { volume: VolumeArgs::single(path.to_owned(), engine), options }
     }
 
     /// Opens the volume and its table of counts.

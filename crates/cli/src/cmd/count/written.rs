@@ -2,12 +2,13 @@
 
 use std::borrow::Cow;
 
-use anyhow::{Context, Result, anyhow, bail};
+use anyhow::{Context, Result, anyhow};
 use serde::Serialize;
 
 use super::form::KeyForm;
 use super::quoted::quoted;
 use crate::field::{Column, FieldFormat, Role};
+use crate::refuse;
 
 /// Reads and shows the keys of a table.
 #[derive(Clone, Copy, Debug)]
@@ -29,7 +30,7 @@ impl WrittenKeys {
             KeyForm::Texts(_) | KeyForm::Fingerprints(_) => FieldFormat::Text,
         });
         if format == FieldFormat::U64 && form.width().is_none() {
-            bail!(
+            refuse!(
                 "this table has keys of any length; the u64 format is for 8 bytes, use hex or text"
             );
         }

@@ -5,7 +5,7 @@ use std::fmt::Display;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use nandex::device::Access;
 use nandex::raw::device::Striping;
 use nandex::raw::{Sizing, registry};
@@ -14,9 +14,10 @@ use nandex_dedup::{Chunker, Chunking, Hash, IndexSettings, Survey};
 use tempfile::TempDir;
 
 use crate::console::Console;
-use crate::devices::{DeviceArgs, VolumeArgs};
+use crate::devices::{DeviceArgs, EngineArgs, VolumeArgs};
 use crate::held::{Opened, open_volume};
 use crate::place::{OpenedTable, Plan, create, open_table};
+use crate::refuse;
 use crate::size::{self, show_bytes, show_count};
 use crate::sizing::StructureArg;
 use crate::stated::StatedArgs;
@@ -39,7 +40,7 @@ pub struct IndexArgs {
     #[command(flatten)]
     devices: DeviceArgs,
     /// Most RAM for the index
-    #[arg(long, value_name = "SIZE", value_parser = size::parse, default_value = "64MiB")]
+    #[arg(long, value_name = "SIZE", value_parser = size::parse_some_bytes, default_value = "64MiB")]
     ram: u64,
     /// Least size of a new index: a number of chunks such as 10M, or bytes of files such as 2TiB
     #[arg(long, value_name = "N")]
@@ -59,7 +60,7 @@ pub struct IndexArgs {
     #[arg(long)]
     chunker: Option<Chunker>,
     /// Average chunk, a power of two; default: that of the index, and 8KiB for a new one
-    #[arg(long, value_name = "SIZE", value_parser = size::parse)]
+    #[arg(long, value_name = "SIZE", value_parser = size::parse_some_bytes)]
     avg: Option<u64>,
     /// Hash that names chunks: sha1 or blake3; default: that of the index, and blake3 for a new one
     #[arg(long)]
@@ -102,7 +103,9 @@ impl IndexArgs {
     fn volume(&self) -> Result<Option<VolumeArgs>> {
         let devices = self.devices.clone();
         if self.file.is_none() && (!devices.members.is_empty() || devices.log_device.is_some()) {
-            bail!("--member and --log-device are for an index that is kept; name it with --index");
+            refuse!(
+                "--member and --log-device are for an index that is kept; name it with --index"
+            );
         }
         Ok(self.file.clone().map(|file| VolumeArgs { file, devices }))
     }
@@ -173,7 +176,7 @@ fn refuse_other<T: Display + PartialEq>(
     kept: T,
 ) -> Result<()> {
     let Some(asked) = asked.filter(|asked| *asked != kept) else { return Ok(()) };
-    bail!(
+    refuse!(
         "cannot use {file} as the index: it was made with {option} {kept}, and {option} {asked} is asked for, whose \
          chunks it would never find; leave {option} out, or name another file for an index with {option} {asked}"
     )
@@ -206,7 +209,7 @@ pub fn open_or_make(
             opened.db.finish()?;
             opened
         }
-        None => in_scratch("--index", made)?,
+        None => in_scratch(("--index", args.devices.engine), made)?,
     };
     Ok((opened, settings))
 }
@@ -286,9 +289,12 @@ fn chunks(survey: &Survey, settings: IndexSettings) -> u64 {
 ///
 /// # Errors
 /// A folder that cannot be written to, and errors of `make`.
-pub fn in_scratch<T>(option: &str, make: impl FnOnce(&VolumeArgs) -> Result<T>) -> Result<T> {
+pub fn in_scratch<T>(
+    (option, engine): (&str, EngineArgs),
+    make: impl FnOnce(&VolumeArgs) -> Result<T>,
+) -> Result<T> {
     let folder = scratch_folder(option)?;
-    let made = make(&VolumeArgs::single(folder.path().join("scratch.nandex")))?;
+    let made = make(&VolumeArgs::single(folder.path().join("scratch.nandex"), engine))?;
     folder.close().context("cannot remove the name of the scratch file")?;
     Ok(made)
 }

@@ -7,6 +7,7 @@ use crate::console::Console;
 use crate::devices::VolumeArgs;
 use crate::interrupt::Interrupt;
 use crate::place::DurabilityArg;
+use crate::size;
 
 use super::add;
 use super::requirements::FilterRequirementArgs;
@@ -25,7 +26,7 @@ pub struct Args {
     #[arg(long, default_value = "filter")]
     name: String,
     /// Rate of false positives, once the filter holds the number of keys it is sized for
-    #[arg(long, visible_alias = "fpr", value_name = "RATE", default_value_t = 0.001)]
+    #[arg(long, visible_alias = "fpr", value_name = "RATE", value_parser = size::parse_rate, default_value = "0.001")]
     rate: f64,
     #[command(flatten)]
     requirements: FilterRequirementArgs,

@@ -1,12 +1,13 @@
 //! A filter of either kind: a set of keys, or a window of the most recent ones.
 
-use anyhow::{Result, bail};
+use anyhow::Result;
 use nandex::raw::store::schedule::Channels;
 use nandex::raw::{OpenFilter, Stated};
 use nandex::{Cascade, Counter, Durability, Filter, OpenOptions, SliceBloom, Volume};
 use nandex::{cascade, slicebloom};
 
 use crate::held::{Closing, Held, Words};
+use crate::refuse;
 
 /// An open filter.
 #[derive(Debug)]
@@ -56,7 +57,7 @@ impl KeyFilter {
         match self {
             Self::Set(filter) => Ok(filter),
             Self::Window(_) => {
-                bail!("this filter is a window of recent keys (build --window): {why}")
+                refuse!("this filter is a window of recent keys (build --window): {why}")
             }
         }
     }

@@ -11,7 +11,7 @@ use nandex::{Cascade, Durability, cascade};
 use serde::Serialize;
 
 use crate::console::{Console, aligned};
-use crate::devices::VolumeArgs;
+use crate::devices::{EngineArgs, VolumeArgs};
 use crate::held::{Making, create};
 use crate::interrupt::Interrupt;
 use crate::merging;
@@ -41,6 +41,8 @@ pub struct Args {
     /// Volumes to merge, with one filter each
     #[arg(required = true, num_args = 2..)]
     files: Vec<PathBuf>,
+    #[command(flatten)]
+    engine: EngineArgs,
     /// Name of the new filter
     #[arg(long, default_value = "filter")]
     name: String,
@@ -65,7 +67,7 @@ pub fn run(args: &Args, console: &Console) -> Result<()> {
     let interrupt = Interrupt::listen()?;
     let start = Instant::now();
     merging::refuse_twice(args.files.iter().map(PathBuf::as_path), "file")?;
-    let like = survey(&args.files)?;
+    let like = survey(&args.files, args.engine)?;
     let making = Making {
         name: &args.name,
         config: FilterConfig::Set(like.config),
@@ -74,11 +76,11 @@ pub fn run(args: &Args, console: &Console) -> Result<()> {
         geometry: None,
         stated: Stated::default(),
     };
-    let whole = create(&VolumeArgs::single(args.output.clone()), making, console)?;
+    let whole = create(&VolumeArgs::single(args.output.clone(), args.engine), making, console)?;
     let merged = merging::fill(whole, &interrupt, |whole: &KeyFilter| {
         let set = whole.set(ONLY_SETS)?;
         args.files.chunks(GROUP).try_for_each(|group| {
-            absorb(set, group)?;
+            absorb(set, group, args.engine)?;
             if interrupt.is_set() { bail!("stopped") } else { Ok(()) }
         })?;
         Ok(Merged {
@@ -107,10 +109,10 @@ struct CommonSizes {
 }
 
 /// Checks all files before anything is created, and returns what they have in common.
-fn survey(files: &[PathBuf]) -> Result<CommonSizes> {
+fn survey(files: &[PathBuf], engine: EngineArgs) -> Result<CommonSizes> {
     let mut first: Option<CommonSizes> = None;
     for path in files {
-        let opened = open_one(path)?;
+        let opened = open_one(path, engine)?;
         let set = opened.structure.set(ONLY_SETS);
         let set = set.with_context(|| format!("cannot merge {}", path.display()))?;
         let like = CommonSizes {
@@ -146,12 +148,13 @@ fn refuse_unlike(
     merging::refuse_other_hash((first, one.hasher), (path, other.hasher))
 }
 
-fn open_one(path: &Path) -> Result<Opened> {
-    open_to_read(&VolumeArgs::single(path.to_owned()), &NameArgs::default())
+fn open_one(path: &Path, engine: EngineArgs) -> Result<Opened> {
+    open_to_read(&VolumeArgs::single(path.to_owned(), engine), &NameArgs::default())
 }
 
-fn absorb(whole: &Cascade, files: &[PathBuf]) -> Result<()> {
-    let parts: Vec<Opened> = files.iter().map(|path| open_one(path)).collect::<Result<_>>()?;
+fn absorb(whole: &Cascade, files: &[PathBuf], engine: EngineArgs) -> Result<()> {
+    let parts: Vec<Opened> =
+        files.iter().map(|path| open_one(path, engine)).collect::<Result<_>>()?;
     let sets = parts.iter().map(|part| part.structure.set(ONLY_SETS));
     let filters: Vec<&Cascade> = sets.collect::<Result<_>>()?;
     whole.absorb_all(&filters)?;

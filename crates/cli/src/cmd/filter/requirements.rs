@@ -25,7 +25,7 @@ const KEYS_MIN: u64 = 100_000;
 #[derive(Clone, Debug, clap::Args)]
 pub struct FilterRequirementArgs {
     /// Number of different keys to size the filter for; default: the estimated number of keys in the inputs
-    #[arg(long, value_name = "COUNT", value_parser = size::parse_count)]
+    #[arg(long, value_name = "COUNT", value_parser = size::parse_some)]
     keys: Option<u64>,
     /// Create a window: it has the last COUNT keys that were inserted, forgets older ones, and deletes none
     #[arg(
@@ -36,7 +36,7 @@ pub struct FilterRequirementArgs {
     )]
     window: Option<u64>,
     /// Most RAM to use
-    #[arg(long, value_name = "SIZE", value_parser = size::parse, default_value = "64MiB")]
+    #[arg(long, value_name = "SIZE", value_parser = size::parse_some_bytes, default_value = "64MiB")]
     ram: u64,
     /// Levels on flash: auto, one, or the ratio of each level's size to the one above
     #[arg(long, value_name = "TIMES", default_value = "auto")]

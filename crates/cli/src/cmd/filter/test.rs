@@ -2,13 +2,14 @@
 
 use std::io::{self, BufWriter, Write};
 
-use anyhow::{Result, bail};
+use anyhow::Result;
 use serde::Serialize;
 
 use crate::console::{Console, aligned};
 use crate::devices::VolumeArgs;
 use crate::exit::{FAILURE, Quiet};
 use crate::interrupt::Interrupt;
+use crate::refuse;
 
 use super::figures::percent;
 use super::open::{NameArgs, open_to_read};
@@ -59,7 +60,7 @@ pub fn run(args: &Args, console: &Console) -> Result<()> {
     args.keys.check()?;
     let form = args.keys.form()?;
     if args.count && matches!(form, Form::Width(_)) {
-        bail!(
+        refuse!(
             "keys of fixed width cannot follow counts; take lines or --nul, or leave --count out"
         );
     }

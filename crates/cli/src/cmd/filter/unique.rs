@@ -11,9 +11,10 @@ use serde::Serialize;
 
 use crate::cmd::dedup::in_scratch;
 use crate::console::Console;
-use crate::devices::VolumeArgs;
+use crate::devices::{EngineArgs, VolumeArgs};
 use crate::exit::{FAILURE, Quiet};
 use crate::interrupt::Interrupt;
+use crate::size;
 
 use super::open::{NameArgs, Opened, open};
 use super::requirements::FilterRequirementArgs;
@@ -28,8 +29,10 @@ pub struct Args {
     /// Remember the keys in this volume, and continue with it if it exists
     #[arg(long, value_name = "FILE")]
     filter: Option<PathBuf>,
+    #[command(flatten)]
+    engine: EngineArgs,
     /// Rate of new keys that are left out because they seem to have been seen
-    #[arg(long, visible_alias = "fpr", value_name = "RATE", default_value_t = 1e-6)]
+    #[arg(long, visible_alias = "fpr", value_name = "RATE", value_parser = size::parse_rate, default_value = "0.000001")]
     rate: f64,
     #[command(flatten)]
     requirements: FilterRequirementArgs,
@@ -87,7 +90,7 @@ pub fn run(args: &Args, console: &Console) -> Result<()> {
 
 /// Opens or creates the filter of seen keys.
 fn place(args: &Args, console: &Console) -> Result<Opened> {
-    let volume = args.filter.clone().map(VolumeArgs::single);
+    let volume = args.filter.clone().map(|path| VolumeArgs::single(path, args.engine));
     if let Some(volume) = volume.filter(VolumeArgs::is_made) {
         return open(&volume, &NameArgs::default(), Durability::default());
     }
@@ -97,12 +100,12 @@ fn place(args: &Args, console: &Console) -> Result<Opened> {
     let stated = args.requirements.stated();
     let making = Making { name: "seen", config, hasher, durability, geometry: None, stated };
     if let Some(path) = &args.filter {
-        let opened = create(&VolumeArgs::single(path.clone()), making, console)?;
+        let opened = create(&VolumeArgs::single(path.clone(), args.engine), making, console)?;
         // From here on it is a filter of the printed keys, however few.
         opened.db.finish()?;
         return Ok(opened);
     }
-    in_scratch("--filter", |volume| create(volume, making, console))
+    in_scratch(("--filter", args.engine), |volume| create(volume, making, console))
 }
 
 /// The number of bytes of keys that each half of the recent keys remembers.

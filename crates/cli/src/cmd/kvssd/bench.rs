@@ -17,7 +17,7 @@ pub struct Args<D: clap::Args> {
     #[command(flatten)]
     drive: D,
     /// Number of pairs to store
-    #[arg(long = "count", value_name = "COUNT", value_parser = size::parse_count, default_value = "10000")]
+    #[arg(long = "count", value_name = "COUNT", value_parser = size::parse_some, default_value = "10000")]
     count: u64,
     /// Number of commands of each run after that; default: as many as pairs
     #[arg(long, value_name = "COUNT", value_parser = size::parse_count)]

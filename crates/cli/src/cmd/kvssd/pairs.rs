@@ -2,7 +2,7 @@
 
 use std::io::{self, Read, Write};
 
-use anyhow::{Result, bail};
+use anyhow::Result;
 use clap::ValueEnum;
 use nandex::device::Access;
 use nandex_kvssd::{
@@ -14,6 +14,7 @@ use super::place::SpaceArgs;
 use super::shown::{field, key_text};
 use crate::console::Console;
 use crate::exit::{FAILURE, Quiet};
+use crate::refuse;
 use crate::size;
 
 /// The handling of an existing key by a store.
@@ -94,7 +95,7 @@ const PREFIX_BYTES_MAX: usize = 4;
 pub fn filter(prefix: Option<&str>) -> Result<GroupFilter> {
     let prefix = prefix.unwrap_or_default();
     if prefix.len() > PREFIX_BYTES_MAX {
-        bail!(
+        refuse!(
             "--prefix: {} bytes; a drive groups keys by their first {PREFIX_BYTES_MAX} bytes: give as many or fewer",
             prefix.len()
         );

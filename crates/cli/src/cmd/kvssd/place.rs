@@ -13,7 +13,7 @@ use nandex_kvssd::{
 };
 
 use crate::console::Console;
-use crate::devices::VolumeArgs;
+use crate::devices::{EngineArgs, VolumeArgs};
 use crate::held::{STRIPING, create_with, open_volume};
 use crate::size;
 use crate::stated::StatedArgs;
@@ -84,17 +84,17 @@ impl SpaceArgs {
 #[derive(Clone, Debug, clap::Args)]
 pub struct LimitArgs {
     /// Bytes that pairs may take: keys, values, and 38 more for each
-    #[arg(long, value_name = "SIZE", value_parser = size::parse, default_value = "256MiB")]
+    #[arg(long, value_name = "SIZE", value_parser = size::parse_some_bytes, default_value = "256MiB")]
     capacity: u64,
     /// Number of pairs to size the index for; default: one for each KiB of the capacity
-    #[arg(long, value_name = "COUNT", value_parser = size::parse_count)]
+    #[arg(long, value_name = "COUNT", value_parser = size::parse_some)]
     pairs: Option<u64>,
     /// Kind of the index: any kind of table, such as rhik, the default
     #[arg(long, value_name = "KIND", value_parser = kinds())]
     index: Option<String>,
     /// RAM of the index, the drive's DRAM budget, at most the capacity or 64 MiB of which is used; default: a
     /// thousandth of the capacity, at least 2 MiB
-    #[arg(long, value_name = "SIZE", value_parser = size::parse)]
+    #[arg(long, value_name = "SIZE", value_parser = size::parse_some_bytes)]
     ram: Option<u64>,
     /// Shortest key in bytes; 4 by the specification
     #[arg(long, value_name = "BYTES", default_value_t = 1)]
@@ -108,7 +108,7 @@ pub struct LimitArgs {
 }
 
 fn longest_value(text: &str) -> Result<u64, String> {
-    size::parse_within(text, 0..=VALUE_BYTES_MAX.into())
+    size::parse_within(text, "values have", 0..=VALUE_BYTES_MAX.into())
 }
 
 fn kinds() -> impl TypedValueParser<Value = String> {
@@ -267,12 +267,14 @@ pub struct MeasuredFile {
     #[arg(long, value_name = "KIND", value_parser = kinds())]
     index: Option<String>,
     #[command(flatten)]
+    engine: EngineArgs,
+    #[command(flatten)]
     measure: MeasureArgs,
 }
 
 impl MeasuredDrive for MeasuredFile {
     fn with<T>(&self, act: impl FnOnce(&Drive, &KeySpace) -> Result<T>) -> Result<T> {
-        let volume = VolumeArgs::single(self.file.clone());
+        let volume = VolumeArgs::single(self.file.clone(), self.engine);
         let opened = open(&volume, Access::ReadWrite, &self.measure.stated.stated())?;
         if let Some(kind) = &self.index {
             opened.1.check_index(kind)?;

@@ -2,16 +2,17 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use nandex::device::Access;
 use nandex::raw::Versions;
 use nandex::raw::registry::{self, Family};
 use nandex::raw::store::hash::KeyHasher;
 use nandex::{AnyTable, Durability, OpenOptions, Table, Volume};
 
-use crate::devices::VolumeArgs;
+use crate::devices::{EngineArgs, VolumeArgs};
 use crate::held::open_volume;
 use crate::place::{TableArgs, only_table};
+use crate::refuse;
 
 /// An open table and its volume.
 pub(super) struct Input {
@@ -26,8 +27,8 @@ impl Input {
     ///
     /// # Errors
     /// A file that does not exist, is not a volume, is in use or damaged; no such table; one that cannot be merged.
-    pub(super) fn open(path: &Path, args: &TableArgs) -> Result<Self> {
-        let volume = VolumeArgs::single(path.to_owned());
+    pub(super) fn open((path, engine): (&Path, EngineArgs), args: &TableArgs) -> Result<Self> {
+        let volume = VolumeArgs::single(path.to_owned(), engine);
         let cannot = || volume.cannot("merge");
         let (db, _) = open_volume(&volume, Access::ReadOnly, Durability::default())?;
         let opened = db.volume();
@@ -37,7 +38,7 @@ impl Input {
         };
         let kind = registry::kind_in(opened, &name).with_context(cannot)?;
         if let Some(Family::Part) = registry::find(&kind).map(|row| &row.family) {
-            bail!(
+            refuse!(
                 "{}: table {name} has keys and values of any size, which do not merge; load one with the dump of the other: \
                  nandex dump, nandex load",
                 cannot()
@@ -64,7 +65,7 @@ impl Input {
             let (key, value) = input.widths();
             format!("{} has keys of {key} bytes and values of {value}", input.path.display())
         };
-        bail!("{}, {}; only tables of the same widths merge", shown(other), shown(self))
+        refuse!("{}, {}; only tables of the same widths merge", shown(other), shown(self))
     }
 
     /// Returns the bytes of keys and of values.

@@ -15,6 +15,7 @@ use nandex::raw::{Absorbed, Versions};
 use nandex::{AbsorbOptions, Policy, Prefer, count_shared, expected_passes};
 
 use crate::console::{Console, Meter};
+use crate::devices::EngineArgs;
 use crate::exit::{LEFT_OUT, Quiet, is_damage};
 use crate::interrupt::Interrupt;
 use crate::place::TableArgs;
@@ -76,9 +77,11 @@ pub struct Args {
     #[arg(long, value_name = "WHICH", default_value = "first")]
     prefer: PreferArg,
     #[command(flatten)]
+    pub(super) engine: EngineArgs,
+    #[command(flatten)]
     table: TableArgs,
     /// Number of entries that the new table must hold; default: those of both
-    #[arg(long, value_name = "COUNT", value_parser = size::parse_count)]
+    #[arg(long, value_name = "COUNT", value_parser = size::parse_some)]
     entries: Option<u64>,
     /// Structure of the new table; default: that of the first volume, of a fixed size
     #[arg(long, value_name = "STRUCTURE", value_parser = kinds())]
@@ -89,7 +92,7 @@ pub struct Args {
     #[command(flatten)]
     requirements: RequirementArgs,
     /// RAM for entries while they are merged, in addition to that of the tables
-    #[arg(long, value_name = "SIZE", default_value = "256MiB", value_parser = size::parse)]
+    #[arg(long, value_name = "SIZE", default_value = "256MiB", value_parser = size::parse_some_bytes)]
     merge_ram: u64,
 }
 
@@ -123,8 +126,8 @@ pub fn run(args: &Args, console: &Console) -> Result<()> {
         refuse_existing(&[output])?;
     }
     merging::refuse_twice([args.first.as_path(), &args.second], "volume")?;
-    let first = Input::open(&args.first, &args.table)?;
-    let second = Input::open(&args.second, &args.table)?;
+    let first = Input::open((&args.first, args.engine), &args.table)?;
+    let second = Input::open((&args.second, args.engine), &args.table)?;
     first.refuse_other_widths(&second)?;
     let both = [first, second];
     tell_passes(args, &both, console)?;
@@ -178,13 +181,14 @@ fn merge(
 ) -> Result<()> {
     let start = Instant::now();
     let plan = Output::plan(args, both)?;
-    let resumed = if args.resume { plan.resume(path, both[0].name(), console)? } else { None };
+    let resumed =
+        if args.resume { plan.resume((path, args.engine), both[0].name(), console)? } else { None };
     if resumed.is_none() && plan.may_be_too_small(both) {
         plan.refuse_too_small(args, count(args, both, (interrupt, console))?.keys)?;
     }
     let mut output = match resumed {
         Some(output) => output,
-        None => plan.create((path, args.force), both, console)?,
+        None => plan.create((path, args.engine, args.force), both, console)?,
     };
     let meter = meter(both, "merging", console);
     let options = AbsorbOptions { resumes: output.is_resumed(), ..args.options() };

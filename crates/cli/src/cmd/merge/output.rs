@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use nandex::TableOrMap;
 use nandex::device::Create;
@@ -13,9 +13,10 @@ use nandex::raw::{Versions, Watch};
 use nandex::{AbsorbOptions, AnyTable, Durability, Policy, Prediction, Requirements};
 
 use crate::console::Console;
-use crate::devices::VolumeArgs;
+use crate::devices::{EngineArgs, VolumeArgs};
 use crate::held::{Opened, STRIPING};
 use crate::place::{self, OpenedTable, Plan};
+use crate::refuse;
 use crate::size::show_count;
 
 use super::Args;
@@ -49,12 +50,12 @@ impl Output {
     /// A policy or requirements that no such table meets.
     pub(super) fn plan(args: &Args, both: &[Input; 2]) -> Result<Self> {
         if args.policy == Policy::Grow {
-            bail!(
+            refuse!(
                 "--policy grow: a merge makes a table of a fixed size; state its size with --entries"
             );
         }
         if args.resume && args.policy != Policy::Reject {
-            bail!(
+            refuse!(
                 "--resume: a table that evicts may have dropped what is missing; omit it, which begins again"
             );
         }
@@ -85,7 +86,7 @@ impl Output {
             return Ok(());
         }
         let [keys, capacity] = [keys, capacity].map(show_count);
-        bail!(
+        refuse!(
             "{} and {} have {keys} different keys, and the new table surely holds {capacity}; state more --entries, or \
              --policy fifo to drop the oldest; nothing was made",
             args.first.display(),
@@ -99,7 +100,7 @@ impl Output {
     /// An existing file, no space.
     pub(super) fn create(
         &self,
-        (path, force): (&Path, bool),
+        (path, engine, force): (&Path, EngineArgs, bool),
         both: &[Input; 2],
         console: &Console,
     ) -> Result<Making> {
@@ -112,7 +113,7 @@ impl Output {
             geometry: None,
             hasher: Some(larger.hasher()),
         };
-        let mut volume = VolumeArgs::single(path.to_owned());
+        let mut volume = VolumeArgs::single(path.to_owned(), engine);
         volume.devices.force = force;
         let opened = place::create(&volume, STRIPING, plan, Durability::Never, console)?;
         let evicts = self.policy != Policy::Reject;
@@ -125,7 +126,7 @@ impl Output {
     /// A table that was begun for other volumes or with other options.
     pub(super) fn resume(
         &self,
-        path: &Path,
+        (path, engine): (&Path, EngineArgs),
         table: &str,
         console: &Console,
     ) -> Result<Option<Making>> {
@@ -134,7 +135,7 @@ impl Output {
             return Ok(None);
         }
         let shown = place.display();
-        let opened = match left(path, table) {
+        let opened = match left((path, engine), table) {
             Ok(opened) => opened,
             Err(error) => {
                 console.note(&format!("{shown} has nothing to go on with: {error:#}"));
@@ -142,7 +143,7 @@ impl Output {
             }
         };
         if opened.structure.index().config() != self.prediction.config {
-            bail!(
+            refuse!(
                 "--resume: {shown} was begun for other volumes or with other options; omit it, which begins again"
             );
         }
@@ -153,8 +154,9 @@ impl Output {
 }
 
 /// Opens the volume that a stopped run has left, and its table.
-fn left(path: &Path, table: &str) -> Result<OpenedTable> {
+fn left((path, engine): (&Path, EngineArgs), table: &str) -> Result<OpenedTable> {
     let options = nandex::options().resume().create(Create::Open).durability(Durability::Never);
+    let options = options.engine(engine.choice());
     let db = options.open(path).with_context(|| format!("cannot open {}", path.display()))?;
     let structure = db.table_or_map(table)?;
     Ok(Opened { db, name: table.to_owned(), structure })
@@ -200,7 +202,7 @@ impl Making {
             return Ok(());
         }
         let (place, count) = (self.made().path_of(path), show_count(absorbed.only_own));
-        bail!(
+        refuse!(
             "--resume: {} has {count} keys that neither volume has, so it was begun for others; omit it, which begins \
              again",
             place.display()

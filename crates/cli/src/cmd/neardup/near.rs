@@ -2,12 +2,15 @@
 
 use std::str::FromStr;
 
-use anyhow::{Result, bail};
+use anyhow::Result;
 use clap::ValueEnum;
 use nandex::raw::signature::{Bands, Family, Scheme, SimHashBits};
 use nandex_neardup::{
     Hashing, Index, MinHashing, NearOptions, Shingling, SimHashing, Unit, VectorHashing,
 };
+
+use crate::refuse;
+use crate::size;
 
 use super::hints::explained;
 
@@ -27,7 +30,7 @@ pub struct NearArgs {
     #[arg(long)]
     no_nfc: bool,
     /// minhash: Jaccard similarity from which on documents are near-duplicates; default: 0.8
-    #[arg(long, value_name = "SHARE")]
+    #[arg(long, value_name = "SHARE", value_parser = size::parse_similarity)]
     threshold: Option<f64>,
     /// minhash: number of values of a signature; default: 128
     #[arg(long, value_name = "N")]
@@ -43,7 +46,7 @@ pub struct NearArgs {
     bits: Option<u32>,
     /// Distance up to which documents are near-duplicates. simhash: number of differing bits; default: 3. p-stable: a
     /// Euclidean distance
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = size::parse_distance)]
     distance: Option<f64>,
     /// p-stable: numbers of a vector
     #[arg(long, value_name = "N")]
@@ -55,7 +58,7 @@ pub struct NearArgs {
     #[arg(long, value_name = "N")]
     projections: Option<u32>,
     /// p-stable: width of a cell of a line; default: four times the distance
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = size::parse_width)]
     width: Option<f32>,
     /// p-stable: number of cells next to a vector's own that a lookup tries in each table, the nearest first; default:
     /// 8
@@ -179,7 +182,7 @@ impl NearArgs {
     pub fn check(&self, index: &Index) -> Result<()> {
         let found = FamilyArg::of(index.family());
         if let Some(asked) = self.family.filter(|asked| *asked != found) {
-            bail!(
+            refuse!(
                 "this is an index of the family {}, and --family asks for {}; leave it out, or make another index",
                 found.word(),
                 asked.word()
@@ -194,7 +197,7 @@ impl NearArgs {
         };
         let options = self.options_of(found, self.dimensions.or(own_dimensions))?;
         if let Err(error) = index.check_options(&options) {
-            bail!("{error}; options that are left out have their usual values");
+            refuse!("{error}; options that are left out have their usual values");
         }
         Ok(())
     }
@@ -229,11 +232,11 @@ impl NearArgs {
         let usual = SimHashing::default();
         let count = self.bits.unwrap_or(usual.bits.count());
         let Some(bits) = SimHashBits::of(count) else {
-            bail!("--bits: {count}; a SimHash has 64 or 128");
+            refuse!("--bits: {count}; a SimHash has 64 or 128");
         };
         let distance = self.distance.unwrap_or(usual.distance.into());
         if distance < 0.0 || distance.fract() != 0.0 || distance >= bits.count().into() {
-            bail!(
+            refuse!(
                 "--distance: {distance}; give a whole number of bits, fewer than {}",
                 bits.count()
             );
@@ -243,7 +246,7 @@ impl NearArgs {
 
     fn vector_hashing(&self, dimensions: Option<u32>) -> Result<VectorHashing> {
         let (Some(dimensions), Some(distance)) = (dimensions, self.distance) else {
-            bail!(
+            refuse!(
                 "an index of vectors needs --dimensions, how many numbers a vector has, and --distance, up to which two are \
                  near"
             );
@@ -297,7 +300,7 @@ impl NearArgs {
             return Ok(());
         };
         let words: Vec<&str> = families.iter().map(|it| it.word()).collect();
-        bail!(
+        refuse!(
             "--{name} is for --family {}, and this is {}; leave it out, or say the family",
             words.join(" or "),
             family.word()

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 use std::str::FromStr;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use nandex::raw::Stated;
 use nandex::{Database, VolumeOptions};
 use nandex_tfidf::{Analysis, Corpus, CorpusConfig, Repeats, StopWords};
@@ -16,6 +16,7 @@ use crate::devices::VolumeArgs;
 use crate::held::{STRIPING, create_with};
 use crate::interrupt::Interrupt;
 use crate::left::Left;
+use crate::refuse;
 use crate::texts::InputArgs;
 
 use super::change::{Change, RepeatArgs, change};
@@ -112,7 +113,7 @@ pub fn run(args: &Args, console: &Console) -> Result<()> {
     let analysis = args.analysis.analysis(console)?;
     let inputs = args.inputs.find()?;
     let name = args.index.file.as_path();
-    let left = if args.resume.resume { Left::find(name)? } else { None };
+    let left = if args.resume.resume { Left::find(args.index.place())? } else { None };
     let (target, way) = match left {
         Some(left) => {
             let target = Target::resumed(left, name, (ram_bytes, &stated))?;
@@ -121,12 +122,12 @@ pub fn run(args: &Args, console: &Console) -> Result<()> {
             (target, Change::Add(Repeats::Skip))
         }
         None => {
-            let volume = args.resume.volume(name);
+            let volume = args.resume.volume(args.index.place());
             let made = create(&volume, (&analysis, &stated), config, console)?;
             (Target::made(made, name), args.repeats.into())
         }
     };
-    change(target, ram_bytes, (inputs, way), (console, &interrupt))
+    change(target, (args.index.engine, ram_bytes), (inputs, way), (console, &interrupt))
 }
 
 /// Creates an empty index.
@@ -148,7 +149,7 @@ fn refuse_other(target: &Target<Corpus>, analysis: &Analysis) -> Result<()> {
         return Ok(());
     }
     let text = |it: &Analysis| serde_json::to_string(it).unwrap_or_default();
-    bail!(
+    refuse!(
         "--resume: {} was begun with other options of terms: expected {}, found {}; give those, or omit --resume, which \
          begins again",
         target.file.place.display(),

@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use crate::cmd::document_index::{Target, open};
 use crate::console::{Console, aligned};
-use crate::devices::FileBytes;
+use crate::devices::{EngineArgs, FileBytes};
 use crate::exit::{FAILURE, Quiet};
 use crate::interrupt::Interrupt;
 use crate::size::{show_bytes, show_count};
@@ -66,7 +66,7 @@ struct Changed {
 /// silently, an interrupt.
 pub fn change(
     target: Target<Corpus>,
-    ram_bytes: u64,
+    (engine, ram_bytes): (EngineArgs, u64),
     (inputs, change): (Inputs, Change),
     (console, interrupt): (&Console, &Interrupt),
 ) -> Result<()> {
@@ -82,7 +82,7 @@ pub fn change(
     let (documents, occurrences) = (corpus.documents(), corpus.occurrences());
     let taken_bytes = corpus.stats().ram_bytes;
     let closed = corpus.close();
-    let left = || left((&file.place, ram_bytes), documents.abs_diff(before));
+    let left = || left((&file.place, engine), ram_bytes, documents.abs_diff(before));
     let updated = updated.map_err(explained).with_context(left)?;
     closed.map_err(explained).with_context(left)?;
     let elapsed_s = start.elapsed().as_secs_f64();
@@ -110,9 +110,9 @@ pub fn change(
 }
 
 /// Returns what a failure has left.
-fn left((path, ram_bytes): (&Path, u64), changed: u64) -> String {
-    let shown = path.display();
-    let opened = open::<Corpus>(path, Access::ReadOnly, (ram_bytes, &Stated::default()));
+fn left(place: (&Path, EngineArgs), ram_bytes: u64, changed: u64) -> String {
+    let shown = place.0.display();
+    let opened = open::<Corpus>(place, Access::ReadOnly, (ram_bytes, &Stated::default()));
     match opened.and_then(|corpus| corpus.close().map_err(|error| anyhow!(error))) {
         Ok(()) => format!("stopped; {} documents before it count, in {shown}", show_count(changed)),
         Err(error) => format!("stopped, and {shown} cannot be used: {}", words(error.as_ref())),

@@ -3,13 +3,14 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Result, bail};
+use anyhow::Result;
 use nandex_tfidf::{Corpus, MatrixFiles, MatrixShape, Model, ParquetFiles};
 use serde::Serialize;
 
 use crate::cmd::document_index::IndexArgs;
 use crate::console::{Console, aligned};
 use crate::interrupt::Interrupt;
+use crate::refuse;
 use crate::size::show_count;
 use crate::texts::{InputArgs, Inputs, OnInterrupt, Stream};
 
@@ -114,7 +115,7 @@ impl Outputs {
             let place = place(path)?;
             if used.contains(&place) {
                 let shown = path.display();
-                bail!(
+                refuse!(
                     "cannot write {shown}: this command reads it, or writes it twice; name another file"
                 );
             }
@@ -131,7 +132,7 @@ impl Outputs {
 pub fn run(args: &Args, console: &Console) -> Result<()> {
     let interrupt = Interrupt::listen()?;
     let (inputs, selection) = (args.inputs.find()?, args.selection.selection()?);
-    let Some(files) = args.files.outputs() else { bail!("give --npz or --parquet") };
+    let Some(files) = args.files.outputs() else { refuse!("give --npz or --parquet") };
     files.refuse_used(&args.index.file, &inputs)?;
     let corpus: Corpus = args.index.open_to_read()?;
     let model = fit(&corpus, selection, args.weighting)?;

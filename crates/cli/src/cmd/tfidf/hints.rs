@@ -1,4 +1,4 @@
-//! Errors of the library with the options of the command that solve them.
+//! Errors of the library with the options of the command that solve them, where they name no field of an option.
 
 use nandex_tfidf::Error;
 
@@ -12,14 +12,6 @@ pub fn explained(error: Error) -> anyhow::Error {
 
 fn hint(error: &Error) -> Option<&'static str> {
     Some(match error {
-        Error::Options { field, .. } => match *field {
-            "ram_bytes" => "--ram",
-            "ngrams" => "--ngram",
-            "min_df" => "--min-df",
-            "max_df" => "--max-df",
-            "max_features" => "--max-features",
-            _ => return None,
-        },
         Error::NoSpace(nandex::Error::ValuesFull { .. }) => "an index that is built again grows",
         Error::Input(error) => return crate::texts::hint(error),
         Error::Repeated { .. } => "--skip-repeats leaves out those with the same text",
@@ -34,10 +26,12 @@ mod tests {
 
     #[test]
     fn an_error_names_the_option_and_stays_what_it_is() {
-        let error = Error::Options { field: "ram_bytes", reason: "1 bytes; give more".into() };
-        let explained = explained(error);
-        assert_eq!(nandex::raw::words(explained.as_ref()), "ram_bytes: 1 bytes; give more (--ram)");
+        let explained = explained(Error::NoTerms { reason: String::new() });
+        assert!(nandex::raw::words(explained.as_ref()).ends_with(" (--min-df, --max-df)"));
         assert!(explained.downcast_ref::<Error>().is_some());
-        assert_eq!(nandex::raw::words(super::explained(Error::Unsure).as_ref()), Error::Unsure.to_string());
+        assert_eq!(
+            nandex::raw::words(super::explained(Error::Unsure).as_ref()),
+            Error::Unsure.to_string()
+        );
     }
 }

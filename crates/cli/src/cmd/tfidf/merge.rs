@@ -12,7 +12,7 @@ use serde::Serialize;
 
 use crate::cmd::document_index::{IndexArgs, open};
 use crate::console::{Console, aligned};
-use crate::devices::FileBytes;
+use crate::devices::{EngineArgs, FileBytes};
 use crate::exit::{FAILURE, Quiet};
 use crate::interrupt::Interrupt;
 use crate::merging;
@@ -62,10 +62,12 @@ pub fn run(args: &Args, console: &Console) -> Result<()> {
     merging::refuse_twice(files, "index")?;
     let mut corpus: Corpus = args.index.open()?;
     for from in &args.from {
-        let other = open(from, Access::ReadOnly, (ram_bytes, &Stated::default()))?;
+        let other =
+            open((from, args.index.engine), Access::ReadOnly, (ram_bytes, &Stated::default()))?;
         refuse_unlike((&corpus, path), (&other, from))?;
     }
-    let files = absorb_all(&mut corpus, (&args.from, ram_bytes), (console, &interrupt));
+    let files =
+        absorb_all(&mut corpus, (&args.from, args.index.engine, ram_bytes), (console, &interrupt));
     let (documents, occurrences) = (corpus.documents(), corpus.occurrences());
     let ram_bytes = corpus.stats().ram_bytes;
     let closed = corpus.close();
@@ -88,7 +90,7 @@ pub fn run(args: &Args, console: &Console) -> Result<()> {
 /// Merges one index after another, until all are merged or the user wants to stop. Returns the number of merged ones.
 fn absorb_all(
     corpus: &mut Corpus,
-    (from, ram_bytes): (&[PathBuf], u64),
+    (from, engine, ram_bytes): (&[PathBuf], EngineArgs, u64),
     (console, interrupt): (&Console, &Interrupt),
 ) -> Result<usize> {
     let meter = console.meter("merging", None);
@@ -101,8 +103,8 @@ fn absorb_all(
             let shown = path.display();
             format!("stopped at {shown}; {done} of {} indexes are merged", from.len())
         };
-        let other: Corpus =
-            open(path, Access::ReadOnly, (ram_bytes, &Stated::default())).with_context(stopped)?;
+        let other: Corpus = open((path, engine), Access::ReadOnly, (ram_bytes, &Stated::default()))
+            .with_context(stopped)?;
         // Its option is for documents, not for indexes.
         let merged = corpus.merge(&other).map_err(|error| match error {
             Error::Repeated { .. } => error.into(),

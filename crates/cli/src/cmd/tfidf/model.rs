@@ -21,7 +21,7 @@ pub struct SelectionArgs {
     #[arg(long, value_name = "LIMIT", default_value = "1.0")]
     max_df: Limit,
     /// Keep at most this many terms, the most frequent ones
-    #[arg(long, value_name = "N", value_parser = size::parse_count)]
+    #[arg(long, value_name = "N", value_parser = size::parse_some)]
     max_features: Option<u64>,
 }
 

@@ -1,6 +1,6 @@
 //! `nandex tfidf rank`: prints the documents that are most like a query.
 
-use anyhow::{Result, bail};
+use anyhow::Result;
 use nandex_tfidf::{Corpus, RankAnswer, RankIndex, Ranked, Selection};
 use serde::Serialize;
 
@@ -8,6 +8,7 @@ use crate::cmd::document_index::IndexArgs;
 use crate::console::Console;
 use crate::exit::{FAILURE, Quiet};
 use crate::interrupt::Interrupt;
+use crate::refuse;
 use crate::size::{self, show_count};
 use crate::texts::{InputArgs, Inputs, OnInterrupt, Stream};
 
@@ -96,7 +97,7 @@ pub fn run(args: &Args, console: &Console) -> Result<()> {
     let corpus: Corpus = args.index.open_to_read()?;
     let ranking = match args.usable(&corpus, &inputs, &selection) {
         Ok(index) => args.by_index(&index)?,
-        Err(reason) if inputs.is_empty() => bail!(
+        Err(reason) if inputs.is_empty() => refuse!(
             "cannot rank without reading documents: {reason}; name them, or make a rank index of them with \
              `nandex tfidf index`"
         ),

@@ -49,5 +49,5 @@ fn run(args: &DocumentArgs, way: Change, console: &Console) -> Result<()> {
     let interrupt = Interrupt::listen()?;
     let (index, inputs) = (&args.index, args.inputs.find()?);
     let target = Target::there(index.open::<Corpus>()?, &index.file);
-    change(target, index.ram, (inputs, way), (console, &interrupt))
+    change(target, (index.engine, index.ram), (inputs, way), (console, &interrupt))
 }

@@ -9,7 +9,7 @@ use nandex::raw::Stated;
 use nandex_wan::{Cache, CacheConfig};
 
 use crate::console::Console;
-use crate::devices::VolumeArgs;
+use crate::devices::{EngineArgs, VolumeArgs};
 use crate::held::{STRIPING, create_with, open_index};
 use crate::size::{self, show_bytes};
 use crate::stated::StatedArgs;
@@ -22,11 +22,13 @@ pub struct CacheArgs {
     file: PathBuf,
     /// Bytes of content that a new cache holds; when it is full, the oldest is overwritten. Tables and log take about two
     /// fifths more of the file
-    #[arg(long, value_name = "SIZE", value_parser = size::parse, default_value = "1GiB")]
+    #[arg(long, value_name = "SIZE", value_parser = size::parse_some_bytes, default_value = "1GiB")]
     size: u64,
     /// RAM for the tables of a new cache; default: as much as they need
-    #[arg(long, value_name = "SIZE", value_parser = size::parse)]
+    #[arg(long, value_name = "SIZE", value_parser = size::parse_some_bytes)]
     ram: Option<u64>,
+    #[command(flatten)]
+    engine: EngineArgs,
     #[command(flatten)]
     stated: StatedArgs,
 }
@@ -37,9 +39,9 @@ impl CacheArgs {
     /// # Errors
     /// A file that is not a cache or is in use, invalid sizes, no space, damage.
     pub fn open_or_make(&self, console: &Console) -> Result<Cache> {
-        let (place, stated) = (VolumeArgs::sparse(&self.file), self.stated.stated());
+        let (place, stated) = (VolumeArgs::sparse(&self.file, self.engine), self.stated.stated());
         if place.is_made() {
-            open(&self.file, Access::ReadWrite, &stated)
+            open((&self.file, self.engine), Access::ReadWrite, &stated)
         } else {
             self.make(&place, &stated, console)
         }
@@ -63,22 +65,22 @@ impl CacheArgs {
 ///
 /// # Errors
 /// As [`open`]. The error for a missing file says which one to give.
-pub fn open_made(file: &Path, stated: &Stated) -> Result<Cache> {
-    if !VolumeArgs::sparse(file).is_made() {
+pub fn open_made((file, engine): (&Path, EngineArgs), stated: &Stated) -> Result<Cache> {
+    if !VolumeArgs::sparse(file, engine).is_made() {
         let shown = file.display();
         bail!(
             "there is no cache {shown}: a file of references is useful only with the cache that `nandex wan store` made \
              it with; give that one as --cache"
         );
     }
-    open(file, Access::ReadWrite, stated)
+    open((file, engine), Access::ReadWrite, stated)
 }
 
 /// Opens an existing cache, read-write or read-only.
 ///
 /// # Errors
 /// As [`CacheArgs::open_or_make`]; no such file.
-pub fn open(file: &Path, access: Access, stated: &Stated) -> Result<Cache> {
+pub fn open(place: (&Path, EngineArgs), access: Access, stated: &Stated) -> Result<Cache> {
     let what = "a cache, which `nandex wan store`, `send` and `receive` make";
-    open_index(file, access, what, |volume| Ok(Cache::open_stated(volume, stated)?))
+    open_index(place, access, what, |volume| Ok(Cache::open_stated(volume, stated)?))
 }

@@ -8,6 +8,7 @@ use nandex_wan::CacheStats;
 use serde::Serialize;
 
 use crate::console::{Console, aligned};
+use crate::devices::EngineArgs;
 use crate::lost::LostPages;
 use crate::size::{show_bytes, show_count};
 use crate::stated::StatedArgs;
@@ -20,6 +21,8 @@ pub struct Args {
     /// File of the cache, or its block device
     #[arg(value_name = "CACHE")]
     file: PathBuf,
+    #[command(flatten)]
+    engine: EngineArgs,
     #[command(flatten)]
     stated: StatedArgs,
 }
@@ -40,7 +43,7 @@ struct Info {
 /// A file that is not a cache or is in use, damage; silently, after the figures are shown, if damaged pages are missing
 /// from them.
 pub fn run(args: &Args, console: &Console) -> Result<()> {
-    let cache = cache::open(&args.file, Access::ReadOnly, &args.stated.stated())?;
+    let cache = cache::open((&args.file, args.engine), Access::ReadOnly, &args.stated.stated())?;
     let info = Info { stats: cache.stats(), lost_pages: LostPages::of(&cache.lost_pages()) };
     console.print(&info, |info| aligned(&rows(info)))?;
     info.lost_pages.result()

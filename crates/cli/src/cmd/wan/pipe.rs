@@ -2,9 +2,10 @@
 
 use std::io;
 
-use anyhow::{Result, bail};
+use anyhow::Result;
 
 use crate::console::Console;
+use crate::refuse;
 
 use super::cache::CacheArgs;
 use super::encoding::EncodeArgs;
@@ -36,7 +37,7 @@ pub struct Args {
 pub fn run(args: &Args, console: &Console) -> Result<()> {
     match &args.to {
         Some(_) if args.silence.is_given() => {
-            bail!("--silence is for --from: a sender waits for its input")
+            refuse!("--silence is for --from: a sender waits for its input")
         }
         Some(to) => {
             let input = Input::Stdin(io::stdin());

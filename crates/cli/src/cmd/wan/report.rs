@@ -5,7 +5,7 @@ use nandex_wan::{DecodeStats, EncodeStats};
 use serde::Serialize;
 
 use crate::console::Console;
-use crate::size::show_count;
+use crate::size::{counted, show_count};
 
 /// The destination of the figures.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -29,10 +29,8 @@ pub fn encoded(stats: &EncodeStats, figures: Figures, console: &Console) -> Resu
         times(stats.stream_bytes, stats.frame_bytes),
     );
     if stats.again_segments > 0 {
-        let again = show_count(stats.again_segments);
-        text.push_str(&format!(
-            "; {again} segments went again, whose content the other side lacked"
-        ));
+        let again = counted(stats.again_segments, "segment");
+        text.push_str(&format!("; {again} went again, whose content the other side lacked"));
     }
     show(stats, text, figures, console)
 }
@@ -49,8 +47,8 @@ pub fn decoded(stats: &DecodeStats, figures: Figures, console: &Console) -> Resu
         times(stats.stream_bytes, stats.frame_bytes),
     );
     if stats.again_segments > 0 {
-        let again = show_count(stats.again_segments);
-        text.push_str(&format!("; {again} segments were asked for again"));
+        let again = counted(stats.again_segments, "segment");
+        text.push_str(&format!("; {again} asked for again"));
     }
     show(stats, text, figures, console)
 }

@@ -6,6 +6,7 @@ use anyhow::{Context, Result};
 use nandex_wan::decode;
 
 use crate::console::Console;
+use crate::devices::EngineArgs;
 use crate::stated::StatedArgs;
 
 use super::cache;
@@ -26,6 +27,8 @@ pub struct Args {
     #[arg(long, value_name = "FILE")]
     cache: PathBuf,
     #[command(flatten)]
+    engine: EngineArgs,
+    #[command(flatten)]
     stated: StatedArgs,
 }
 
@@ -36,7 +39,7 @@ pub struct Args {
 /// then.
 pub fn run(args: &Args, console: &Console) -> Result<()> {
     let mut input = Input::open(&args.file)?;
-    let cache = cache::open_made(&args.cache, &args.stated.stated())?;
+    let cache = cache::open_made((&args.cache, args.engine), &args.stated.stated())?;
     let mut output = Output::begin(args.output.as_deref(), console)?;
     let figures = if output.is_stdout() { Figures::Stderr } else { Figures::Stdout };
     let decoded = decode(&cache, &mut input, &mut output);

@@ -4,9 +4,10 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 
 use crate::console::Console;
+use crate::refuse;
 
 use super::cache::CacheArgs;
 use super::channel::Channel;
@@ -34,7 +35,7 @@ pub struct Args {
 /// An input, a channel or a cache that fails; another side that does not receive all of it.
 pub fn run(args: &Args, console: &Console) -> Result<()> {
     if args.to.is_none() && args.input.as_os_str() == "-" {
-        bail!("stdin cannot be the input and the channel; name a file, or a command with --to");
+        refuse!("stdin cannot be the input and the channel; name a file, or a command with --to");
     }
     let input = Input::open(&args.input)?;
     send((&args.cache, &args.encoding), input, args.to.as_deref(), console)

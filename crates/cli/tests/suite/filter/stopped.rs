@@ -61,7 +61,7 @@ fn a_merge_that_cannot_go_on_leaves_no_file() {
     let bytes = fs::read(folder.path("b.nandex")).expect("it was made");
     // The superblocks stay intact, the runs do not.
     let damaged: Vec<u8> =
-        bytes.iter().enumerate().map(|(at, byte)| byte ^ u8::from(at > 1 << 20)).collect();
+        bytes.iter().enumerate().map(|(at, byte)| byte ^ u8::from(at > 1 << 19)).collect();
     fs::write(folder.path("b.nandex"), damaged).expect("it can be written");
     let merged = folder.run("filter merge -o m.nandex a.nandex b.nandex");
     assert_ne!(merged.code, 0, "{merged:?}");

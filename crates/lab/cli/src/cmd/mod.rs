@@ -6,8 +6,9 @@ mod reproduce;
 mod sim;
 
 use anyhow::Result;
-use clap::Subcommand;
+use clap::{CommandFactory, Subcommand};
 use nandex_cli::console::Console;
+use nandex_cli::{completions, man};
 
 /// The commands.
 #[derive(Debug, Subcommand)]
@@ -21,6 +22,10 @@ pub enum Command {
     /// Measure a key-value SSD on simulated flash
     #[command(subcommand)]
     Kvssd(Box<kvssd::DriveVerb>),
+    /// Print the completions of a shell
+    Completions(completions::Args),
+    /// Print the manual page, or write all of them into a directory
+    Man(man::Args),
 }
 
 impl Command {
@@ -34,6 +39,8 @@ impl Command {
             Self::Reproduce(args) => reproduce::run(&args, console),
             Self::Probe(args) => probe::run(&args, console),
             Self::Kvssd(verb) => kvssd::run(&verb, console),
+            Self::Completions(args) => completions::run(&args, crate::Cli::command()),
+            Self::Man(args) => man::run(&args, crate::Cli::command(), console),
         }
     }
 }

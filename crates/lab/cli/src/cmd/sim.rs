@@ -6,7 +6,6 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use clap::builder::PossibleValuesParser;
-use clap::error::ErrorKind;
 use nandex::raw::device::output::OutputFile;
 use nandex_sim::Fill;
 use nandex_sim::preset::Preset;
@@ -18,8 +17,10 @@ use nandex_sim::workload::Gaps;
 use serde::Serialize;
 
 use nandex_cli::console::{Console, aligned};
+use nandex_cli::refuse;
 use nandex_cli::size;
 use nandex_cli::unfinished::{begin_output, cannot_write};
+use nandex_cli::usage::Usage;
 
 /// The most spans and requests in a trace file: some 200 MB.
 const TRACED_MAX: usize = 1 << 20;
@@ -142,7 +143,7 @@ pub fn run(args: &Args, console: &Console) -> Result<()> {
     let preset = match (&args.preset, &args.spec) {
         (Some(name), _) => Preset::named(name)?,
         (None, Some(path)) => Preset::from_file(path)?,
-        (None, None) => wrong(ErrorKind::MissingRequiredArgument, "give a --preset or a --spec"),
+        (None, None) => refuse!("give a --preset or a --spec"),
     };
     let run = start(args)?;
     let outputs = Outputs::open(args, console)?;
@@ -154,11 +155,6 @@ pub fn run(args: &Args, console: &Console) -> Result<()> {
         text(output.report) + &explained
     })?;
     Ok(())
-}
-
-/// Ends the process like a wrong command line.
-fn wrong(kind: ErrorKind, text: &str) -> ! {
-    clap::Error::raw(kind, format!("{text}\n")).exit()
 }
 
 /// The report and the requests to explain.
@@ -206,10 +202,10 @@ fn first_sentence(text: &str) -> String {
 
 fn start(args: &Args) -> Result<Run<BufReader<File>>> {
     let (load, pace) = match (&args.workload, &args.replay) {
-        (Some(name), _) => (args.mix(name), args.pace()),
+        (Some(name), _) => (args.mix(name)?, args.pace()),
         (None, Some(path)) => (args.trace(path)?, args.depth.map_or(Pace::Recorded, closed)),
         (None, None) => {
-            wrong(ErrorKind::MissingRequiredArgument, "give a --workload or a --replay")
+            refuse!("give a --workload or a --replay")
         }
     };
     let kept = match (&args.trace, &args.report) {
@@ -234,21 +230,19 @@ impl Args {
         }
     }
 
-    fn mix<R>(&self, name: &str) -> Load<R> {
-        let Some(mut mix) = Mix::named(name) else {
-            wrong(ErrorKind::InvalidValue, &format!("there is no workload {name}"))
-        };
+    fn mix<R>(&self, name: &str) -> Result<Load<R>> {
+        let Some(mut mix) = Mix::named(name) else { refuse!("there is no workload {name}") };
         if let Some(percent) = self.read_percent {
             if !mix.is_mixed() {
                 let text = format!(
                     "--read-percent is for mixed workloads, and {name} is none: take mixed, zipf-mixed \
                      or hot-cold-mixed"
                 );
-                wrong(ErrorKind::ArgumentConflict, &text);
+                return Err(Usage(text).into());
             }
             mix.read_ppm = percent * 10_000;
         }
-        Load::Mix { mix, request_pages: self.size, seed: self.seed }
+        Ok(Load::Mix { mix, request_pages: self.size, seed: self.seed })
     }
 
     fn pace(&self) -> Pace {

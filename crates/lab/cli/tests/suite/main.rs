@@ -13,6 +13,7 @@ mod numbers;
 #[path = "../../../../cli/tests/suite/output_files.rs"]
 mod output_files;
 mod outputs;
+mod pages;
 mod probe;
 mod reproduce;
 mod sim;

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use anyhow::{Result, bail};
+use anyhow::Result;
 use nandex_wanproxy::{ClientConfig, Entrance, Peer, Proxy, Target};
 
 use super::options::{RunArgs, SecurityArgs};
@@ -11,6 +11,7 @@ use super::run::run_until_told;
 use crate::cmd::wan::cache::CacheArgs;
 use crate::console::Console;
 use crate::interrupt::Interrupt;
+use crate::refuse;
 
 /// The entrances for programs, the other half, and the cache.
 #[derive(Debug, clap::Args)]
@@ -50,7 +51,7 @@ pub struct Args {
 /// Invalid options, an unusable key or certificate, an address in use, a cache that cannot be opened.
 pub fn run(args: &Args, console: &Console) -> Result<()> {
     if args.bypass && args.listen.is_some() && args.target.is_none() {
-        bail!("--bypass needs --target: this half does not know the server half's own");
+        refuse!("--bypass needs --target: this half does not know the server half's own");
     }
     let config = args.config()?;
     config.check()?;
@@ -66,7 +67,7 @@ impl Args {
         let http = self.http.map(|it| (it, Entrance::Http));
         let entrances: Vec<_> = [forward, socks5, http].into_iter().flatten().collect();
         if entrances.is_empty() {
-            bail!("there is no entrance for programs: give --listen, --socks5 or --http");
+            refuse!("there is no entrance for programs: give --listen, --socks5 or --http");
         }
         Ok(ClientConfig {
             entrances,

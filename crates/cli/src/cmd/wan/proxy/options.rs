@@ -4,11 +4,12 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use anyhow::{Result, bail};
+use anyhow::Result;
 use nandex_wan::live::LiveOptions;
 use nandex_wanproxy::{Limits, Security, TlsFiles};
 
 use crate::cmd::wan::encoding::EncodeArgs;
+use crate::refuse;
 use crate::size;
 
 /// The authentication of the halves.
@@ -41,7 +42,7 @@ impl SecurityArgs {
                 authorities: authorities.clone(),
             })),
             _ if self.keys.is_empty() => {
-                bail!(
+                refuse!(
                     "the halves cannot authenticate each other: give --key, or --tls-cert, --tls-key and --tls-ca"
                 )
             }

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::thread;
 use std::time::Instant;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use nandex_reproduce::{
     Constant, Counted, Event, Page, Paper, Part, Scale, Task, constants, pages, spread, tasks,
 };
@@ -16,6 +16,7 @@ use serde_json::value::RawValue;
 use super::Args;
 use super::kept::{Kept, KeptFolder, Run};
 use nandex_cli::console::{Console, Steps};
+use nandex_cli::refuse;
 use nandex_cli::size;
 use nandex_cli::unfinished::write_output;
 
@@ -42,10 +43,10 @@ struct PaperRan {
 /// are.
 pub fn run(scale: Scale, args: &Args, console: &Console) -> Result<()> {
     let Some(folder) = &args.report else {
-        bail!("`nandex-lab reproduce all` writes pages: give their folder with --report DIR");
+        refuse!("`nandex-lab reproduce all` writes pages: give their folder with --report DIR");
     };
     if args.corpus.is_some() || args.row.is_some() {
-        bail!("--corpus and --row are for one paper, such as `nandex-lab reproduce counting`");
+        refuse!("--corpus and --row are for one paper, such as `nandex-lab reproduce counting`");
     }
     let tasks = chosen(tasks(), &args.only)?;
     let kept_folder = KeptFolder::open(folder, Run::of(scale)?)?;
@@ -89,7 +90,7 @@ fn chosen(all: Vec<Task>, only: &[String]) -> Result<Vec<Task>> {
     if let Some(unknown) = only.iter().find(|name| !all.iter().any(|task| is(task, name))) {
         let mut names: Vec<_> = all.iter().map(named).collect();
         names.sort_unstable();
-        bail!("there is no experiment {unknown}; there are {}", names.join(", "));
+        refuse!("there is no experiment {unknown}; there are {}", names.join(", "));
     }
     let wanted = |task: &Task| only.is_empty() || only.iter().any(|name| is(task, name));
     Ok(all.into_iter().filter(wanted).collect())

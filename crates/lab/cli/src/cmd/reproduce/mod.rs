@@ -7,7 +7,7 @@ use std::io::Write;
 use std::num::NonZero;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use nandex_reproduce::counting::{Corpus, on_corpus};
 use nandex_reproduce::{
     Experiment, Paper, Ran, Report, Scale, constants, constants_page, constants_text, experiments,
@@ -15,6 +15,7 @@ use nandex_reproduce::{
 };
 
 use nandex_cli::console::{Console, ProgressMode};
+use nandex_cli::refuse;
 use nandex_cli::size;
 use nandex_cli::unfinished::{begin_output, cannot_write, write_output};
 
@@ -103,7 +104,7 @@ pub fn run(args: &Args, console: &Console) -> Result<()> {
 
 fn show_constants(args: &Args, console: &Console) -> Result<()> {
     if !args.only.is_empty() || args.row.is_some() || args.corpus.is_some() {
-        bail!("`nandex-lab reproduce constants` runs nothing: it takes --report and --json only");
+        refuse!("`nandex-lab reproduce constants` runs nothing: it takes --report and --json only");
     }
     let constants = constants()?;
     if let Some(path) = &args.report {
@@ -114,13 +115,13 @@ fn show_constants(args: &Args, console: &Console) -> Result<()> {
 
 fn run_paper(paper: Paper, scale: Scale, args: &Args, console: &Console) -> Result<()> {
     if args.threads.is_some() {
-        bail!(
+        refuse!(
             "--threads is for `nandex-lab reproduce all`; a paper's experiments run one after another"
         );
     }
     let chosen = chosen(all(paper, args.corpus.as_deref())?, &args.only)?;
     if args.row.is_some() && chosen.len() != 1 {
-        bail!(
+        refuse!(
             "--row names a row of one experiment, and {} are to run: choose by --only",
             chosen.len()
         );
@@ -154,7 +155,7 @@ fn only_row(ran: Ran, row: Option<(usize, usize)>) -> Result<Ran> {
     let lengths = tables.collect::<Vec<_>>().join(", ");
     match ran.outcome.only((table, place)) {
         Some(outcome) => Ok(Ran { outcome, ..ran }),
-        None => bail!("{} has no row {table}.{place}: its tables have {lengths} rows", ran.name),
+        None => refuse!("{} has no row {table}.{place}: its tables have {lengths} rows", ran.name),
     }
 }
 
@@ -164,7 +165,7 @@ fn all(paper: Paper, corpus: Option<&Path>) -> Result<Vec<Box<dyn Experiment>>> 
     match corpus {
         Some(path) if paper == Paper::Counting => all.push(on_corpus(Corpus::read(path)?)),
         Some(_) => {
-            bail!("--corpus is for `nandex-lab reproduce counting`; the others read no text")
+            refuse!("--corpus is for `nandex-lab reproduce counting`; the others read no text")
         }
         None => {}
     }
@@ -176,7 +177,7 @@ fn chosen(all: Vec<Box<dyn Experiment>>, only: &[String]) -> Result<Vec<Box<dyn 
     let names: Vec<_> = all.iter().map(|experiment| experiment.name()).collect();
     if let Some(unknown) = only.iter().find(|name| !names.contains(&name.as_str())) {
         let hint = if unknown == "corpus" { "; `corpus` needs --corpus PATH" } else { "" };
-        bail!("there is no experiment {unknown}; there are {}{hint}", names.join(", "));
+        refuse!("there is no experiment {unknown}; there are {}{hint}", names.join(", "));
     }
     let wanted = |name: &str| only.is_empty() || only.iter().any(|it| it == name);
     Ok(all.into_iter().filter(|experiment| wanted(experiment.name())).collect())
