@@ -19,9 +19,9 @@ const RATE: f64 = 0.01;
 
 /// Builds or opens a filter; see [`Database::filter`].
 ///
-/// By default it is made for a million keys at a rate of false positives of 1 %, and grows beyond. What is stated applies
-/// when the filter is created. An existing filter must have a stated rate and policy, and be made for at least the
-/// stated keys.
+/// By default it is made for a million keys at a rate of false positives of 1 %, and grows beyond. What is stated
+/// applies when the filter is created. An existing filter must have a stated rate and policy, and be made for at least
+/// the stated keys.
 #[derive(Clone, Debug)]
 #[must_use = "a builder does nothing until `create_or_open`"]
 pub struct FilterBuilder<'db> {

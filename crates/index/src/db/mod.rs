@@ -34,9 +34,9 @@
 //! temporarily counts once for each background thread, not for each structure. Opening a structure that does not fit
 //! fails, and the error names the largest others; so does growth. Dropping a structure frees its RAM.
 //!
-//! **The log** is 512 KiB at first and grows as updates fill it, up to the length that the buffers of the structures work
-//! best with, and at most to twice the stated RAM or 32 MiB. With [`DatabaseOptions::log`] its length is fixed from the start. Builders make write buffers small
-//! enough for the length that the log may grow to.
+//! **The log** is 512 KiB at first and grows as updates fill it, up to the length that the buffers of the structures
+//! work best with, and at most to twice the stated RAM or 32 MiB. With [`DatabaseOptions::log`] its length is fixed
+//! from the start. Builders make write buffers small enough for the length that the log may grow to.
 //!
 //! **Whole files.** With [`DatabaseOptions::unfinished`] a new file gets its name at [`Database::finish`], so a program
 //! that is stopped while it fills a file leaves none that passes as whole.

@@ -179,8 +179,8 @@ impl Inner {
         self.poison.guard(self.checkpoint_if_due(requested))
     }
 
-    /// Takes a checkpoint when the log fills, by the length that it has or is expected to grow to. If that alone does not
-    /// help, the log grows, or else the structures flush the updates that pin its tail. Then they do their deferred
+    /// Takes a checkpoint when the log fills, by the length that it has or is expected to grow to. If that alone does
+    /// not help, the log grows, or else the structures flush the updates that pin its tail. Then they do their deferred
     /// work.
     fn checkpoint_if_due(&self, requested: bool) -> Result<()> {
         if self.poison.is_set() {

@@ -68,8 +68,8 @@ impl Inner {
         self.log.capacity_bytes().max(self.log_bytes_expected.load(Relaxed))
     }
 
-    /// Grows the log if `bytes` bytes of entries would not fit it when it is empty, or if they would have to wait although
-    /// it does not have its expected length yet.
+    /// Grows the log if `bytes` bytes of entries would not fit it when it is empty, or if they would have to wait
+    /// although it does not have its expected length yet.
     #[inline]
     pub(super) fn grow_log_for(&self, bytes: u64) -> Result<()> {
         let (needed, capacity) = (self.log.needed_bytes(bytes), self.log.capacity_bytes());

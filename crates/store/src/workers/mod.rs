@@ -149,8 +149,8 @@ impl State {
         }
     }
 
-    /// Takes periodic work. It is not due again before it has ended: while it waits, further threads would wait in it too
-    /// and never come to the job that it waits for.
+    /// Takes periodic work. It is not due again before it has ended: while it waits, further threads would wait in it
+    /// too and never come to the job that it waits for.
     fn take_due(&mut self) -> Option<Job> {
         Some(Job { source: self.due.pop_front()?, was_due: true })
     }

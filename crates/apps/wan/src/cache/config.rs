@@ -45,8 +45,8 @@ const LOG_BYTES_MAX: u64 = 256 << 20;
 /// The options of a new cache.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct CacheConfig {
-    /// The bytes of content that it holds, 4 MiB or more; the oldest is overwritten. Default 1 GiB. Tables and the log take
-    /// about two fifths more.
+    /// The bytes of content that it holds, 4 MiB or more; the oldest is overwritten. Default 1 GiB. Tables and the log
+    /// take about two fifths more.
     pub content_bytes: u64,
     /// The average chunk size of its index, in bytes. Default 4 KiB. Streams may use other sizes; with smaller chunks
     /// the index forgets them before their content is overwritten.

@@ -49,7 +49,8 @@ pub struct BuildArgs {
     longest: Option<u8>,
     /// Store fingerprints instead of keys, for keys of any length: they are short and cannot be read back, and a key
     /// that was never counted has the count of another one at this rate
-    #[arg(long, visible_alias = "fpr", value_name = "RATE", value_parser = size::parse_rate, conflicts_with = "longest")]
+    #[arg(long, visible_alias = "fpr", value_name = "RATE", value_parser = size::parse_rate,
+        conflicts_with = "longest")]
     rate: Option<f64>,
     /// Number of different keys to size the table for, which grows; default: the estimated number of lines
     #[arg(long, value_name = "COUNT", value_parser = size::parse_some)]

@@ -32,7 +32,8 @@ pub struct Args {
     #[command(flatten)]
     engine: EngineArgs,
     /// Rate of new keys that are left out because they seem to have been seen
-    #[arg(long, visible_alias = "fpr", value_name = "RATE", value_parser = size::parse_rate, default_value = "0.000001")]
+    #[arg(long, visible_alias = "fpr", value_name = "RATE", value_parser = size::parse_rate,
+        default_value = "0.000001")]
     rate: f64,
     #[command(flatten)]
     requirements: FilterRequirementArgs,

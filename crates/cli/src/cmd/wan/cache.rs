@@ -20,8 +20,8 @@ pub struct CacheArgs {
     /// File of the cache, or its block device; it is created if there is none
     #[arg(long = "cache", value_name = "FILE")]
     file: PathBuf,
-    /// Bytes of content that a new cache holds; when it is full, the oldest is overwritten. Tables and log take about two
-    /// fifths more of the file
+    /// Bytes of content that a new cache holds; when it is full, the oldest is overwritten. Tables and log take about
+    /// two fifths more of the file
     #[arg(long, value_name = "SIZE", value_parser = size::parse_some_bytes, default_value = "1GiB")]
     size: u64,
     /// RAM for the tables of a new cache; default: as much as they need

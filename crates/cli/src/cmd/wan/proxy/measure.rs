@@ -37,7 +37,8 @@ pub struct Args {
     #[arg(long, value_name = "SIZE", value_parser = size::parse_some_bytes, default_value = "8MiB")]
     bytes: u64,
     /// Shares of streams that repeat the run's new one
-    #[arg(long, value_name = "SHARES", value_parser = size::parse_share, value_delimiter = ',', default_value = "0.5,0.9,1")]
+    #[arg(long, value_name = "SHARES", value_parser = size::parse_share, value_delimiter = ',',
+        default_value = "0.5,0.9,1")]
     redundancy: Vec<f64>,
     /// Number of round trips of a run that count
     #[arg(long, value_name = "COUNT", default_value_t = 200)]
