@@ -2,13 +2,14 @@
 //! them in batches.
 
 mod csv;
+mod ram;
 mod read;
 
 use std::fs::File;
 use std::io::{self, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel, sync_channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -20,18 +21,16 @@ use crate::refuse;
 use crate::size;
 
 pub use csv::{CsvColumn, CsvFormat, Delimiter};
-use read::{check_header, read_input};
+use ram::BatchLimits;
+pub use ram::{FeedRam, advised_beside};
+use read::{Batches, check_header, read_input};
 
-/// The most keys of a batch.
-const BATCH_KEYS: usize = 1 << 18;
-/// The number of bytes from which on a batch is full.
-const BATCH_BYTES: usize = 4 << 20;
-/// The number of batches that wait in the channel.
-const BATCHES: usize = 3;
 /// The longest key; a longer one is probably a mistake.
 const KEY_BYTES_MAX: usize = 1 << 20;
-/// The number of bytes per read, and of bytes of each file that are sampled to estimate its keys.
-const READ_BYTES: usize = 1 << 18;
+/// The number of bytes per read.
+const READ_BYTES: usize = 64 << 10;
+/// The number of bytes of each file that are sampled to estimate its keys.
+const SAMPLE_BYTES: u64 = 1 << 18;
 /// The number of files that are sampled for the estimate.
 const SAMPLED_FILES: usize = 16;
 /// The interval at which an interrupt is checked while no keys arrive.
@@ -93,7 +92,7 @@ impl InputName {
 #[derive(Debug)]
 pub struct Batch {
     bytes: Vec<u8>,
-    ends: Vec<usize>,
+    ends: Vec<u32>,
     /// The line of each key, if keys may span several lines.
     lines: Vec<u64>,
     input: Arc<InputName>,
@@ -104,15 +103,26 @@ pub struct Batch {
 }
 
 impl Batch {
-    fn new(input: &Arc<InputName>, first: u64) -> Self {
-        let (bytes, ends, lines) = <_>::default();
-        Self { bytes, ends, lines, input: Arc::clone(input), first, read_bytes: 0 }
+    fn new(input: &Arc<InputName>, first: u64, limits: BatchLimits) -> Self {
+        let (bytes, keys) = limits.reserved();
+        let (bytes, ends) = (Vec::with_capacity(bytes), Vec::with_capacity(keys));
+        Self { bytes, ends, lines: Vec::new(), input: Arc::clone(input), first, read_bytes: 0 }
+    }
+
+    /// Returns an empty batch in the memory of this one, without what a very long key took.
+    fn renewed(mut self, input: &Arc<InputName>, first: u64, limits: BatchLimits) -> Self {
+        self.bytes.clear();
+        self.bytes.shrink_to(2 * limits.reserved().0);
+        self.ends.clear();
+        self.lines.clear();
+        Self { input: Arc::clone(input), first, read_bytes: 0, ..self }
     }
 
     /// Returns the keys, in order.
     pub fn keys(&self) -> Vec<&[u8]> {
-        let starts = std::iter::once(0).chain(self.ends.iter().copied());
-        starts.zip(&self.ends).map(|(start, end)| &self.bytes[start..*end]).collect()
+        let ends = || self.ends.iter().map(|end| *end as usize);
+        let starts = std::iter::once(0).chain(ends());
+        starts.zip(ends()).map(|(start, end)| &self.bytes[start..end]).collect()
     }
 
     /// Returns the place of a key: `FILE:LINE`, or `FILE, key NUMBER` if keys are not lines.
@@ -125,14 +135,26 @@ impl Batch {
         self.first + self.ends.len() as u64
     }
 
+    /// Ends a key with the bytes so far.
+    fn end_key(&mut self) {
+        let end = u32::try_from(self.bytes.len()).expect("a batch and a key have a few MiB");
+        self.ends.push(end);
+    }
+
     /// Removes the bytes of a key that did not end.
     fn complete(mut self) -> Self {
-        self.bytes.truncate(self.ends.last().copied().unwrap_or(0));
+        self.bytes.truncate(self.ends.last().map_or(0, |end| *end as usize));
         self
     }
 
-    fn is_full(&self) -> bool {
-        self.ends.len() >= BATCH_KEYS || self.bytes.len() >= BATCH_BYTES
+    fn is_full(&self, limits: BatchLimits) -> bool {
+        limits.is_full(self.ends.len(), self.bytes.len())
+    }
+
+    /// The RAM that it takes, in bytes.
+    fn ram_bytes(&self) -> u64 {
+        let lines = self.lines.capacity() * size_of::<u64>();
+        (self.bytes.len() + self.ends.len() * size_of::<u32>() + lines) as u64
     }
 }
 
@@ -145,6 +167,8 @@ pub struct FeedResult {
     pub elapsed_s: f64,
     /// Whether it was stopped.
     pub interrupted: bool,
+    /// The most RAM that batches of keys took, with what the caller takes for the keys of one.
+    pub ram_bytes: u64,
 }
 
 impl FeedResult {
@@ -223,7 +247,7 @@ impl KeyArgs {
         let (mut sampled, mut keys) = (0, 0);
         for path in self.files().take(SAMPLED_FILES) {
             let mut sample = Vec::new();
-            File::open(path)?.take(READ_BYTES as u64).read_to_end(&mut sample)?;
+            File::open(path)?.take(SAMPLE_BYTES).read_to_end(&mut sample)?;
             sampled += sample.len();
             keys += sample.iter().filter(|byte| **byte == end).count() + 1;
         }
@@ -234,42 +258,48 @@ impl KeyArgs {
     /// the result, also after a failure.
     pub fn feed(
         &self,
-        what: &'static str,
-        (console, interrupt): (&Console, &Interrupt),
+        (what, ram): (&'static str, FeedRam),
+        heard: (&Console, &Interrupt),
         act: &mut dyn FnMut(&[&[u8]]) -> Result<bool>,
     ) -> (FeedResult, Result<()>) {
-        self.feed_batches(None, what, (console, interrupt), &mut |batch| act(&batch.keys()))
+        self.feed_batches(None, (what, ram), heard, &mut |batch| act(&batch.keys()))
     }
 
     /// Feeds keys as [`feed`](Self::feed) does, with their places, and from a column of CSV if that is given.
     pub fn feed_batches(
         &self,
         csv: Option<&CsvFormat>,
-        what: &'static str,
+        (what, ram): (&'static str, FeedRam),
         (console, interrupt): (&Console, &Interrupt),
         act: &mut dyn FnMut(&Batch) -> Result<bool>,
     ) -> (FeedResult, Result<()>) {
-        let (start, mut fed) = (Instant::now(), 0);
+        let (start, mut fed) = (Instant::now(), FeedResult::default());
         let meter = console.meter(what, self.bytes());
-        let result = self.start(csv).and_then(|batches| {
-            while let Some(batch) = next(&batches, interrupt)? {
+        let result = self.start(csv, ram.limits()).and_then(|reading| {
+            while let Some(batch) = next(&reading.batches, interrupt)? {
+                let taken = ram.taken(batch.ram_bytes(), batch.ends.len());
+                fed.ram_bytes = fed.ram_bytes.max(taken);
                 let goes_on = act(&batch)?;
-                fed += batch.ends.len() as u64;
+                fed.keys += batch.ends.len() as u64;
                 meter.at(batch.read_bytes);
                 if !goes_on {
                     break;
                 }
+                // If this fails, the last batch was read.
+                drop(reading.used.send(batch));
             }
             Ok(())
         });
         meter.finish();
-        let interrupted = interrupt.is_set();
-        (FeedResult { keys: fed, elapsed_s: start.elapsed().as_secs_f64(), interrupted }, result)
+        let (elapsed_s, interrupted) = (start.elapsed().as_secs_f64(), interrupt.is_set());
+        (FeedResult { elapsed_s, interrupted, ..fed }, result)
     }
 
     /// Starts the thread that reads. It ends with the last batch, or when the receiver is dropped.
-    fn start(&self, csv: Option<&CsvFormat>) -> Result<Receiver<Result<Batch>>> {
-        let (sender, receiver) = sync_channel(BATCHES);
+    fn start(&self, csv: Option<&CsvFormat>, limits: BatchLimits) -> Result<Reading> {
+        // The caller has a batch, this one waits, and the thread fills another one.
+        let (sender, batches) = sync_channel(1);
+        let (used, returned) = channel();
         let stdin = [PathBuf::from("-")];
         let inputs = if self.inputs.is_empty() { &stdin } else { &self.inputs[..] };
         let inputs = inputs.to_vec();
@@ -278,10 +308,10 @@ impl KeyArgs {
             None => Format::Plain(self.form()?),
         };
         let read = move || {
-            let mut read_bytes = 0;
+            let (mut read_bytes, fresh) = (0, Batches { limits, returned });
             for path in inputs {
                 let mut send = |batch| sender.send(Ok(batch)).is_ok();
-                match read_input(&path, &format, &mut read_bytes, &mut send) {
+                match read_input(&path, &format, (&mut read_bytes, &fresh), &mut send) {
                     Ok(true) => {}
                     Ok(false) => return,
                     // If this fails, the receiver was dropped.
@@ -290,8 +320,14 @@ impl KeyArgs {
             }
         };
         thread::Builder::new().name("nandex-keys".into()).spawn(read)?;
-        Ok(receiver)
+        Ok(Reading { batches, used })
     }
+}
+
+/// A thread that reads: its batches, and the way back for those that were used.
+struct Reading {
+    batches: Receiver<Result<Batch>>,
+    used: Sender<Batch>,
 }
 
 /// Returns the next batch; `None` at the end, or when the user wants to stop.

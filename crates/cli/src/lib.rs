@@ -26,6 +26,7 @@ mod neighbors;
 mod place;
 mod provenance;
 mod records;
+mod resident;
 pub mod size;
 mod sizing;
 pub mod stated;

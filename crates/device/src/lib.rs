@@ -31,7 +31,7 @@ pub mod probe;
 mod vectors;
 mod watched;
 
-pub use allocator::give_back_freed_ram;
+pub use allocator::{give_back_freed_ram, give_back_gaps};
 pub use array::{ArrayDevice, ArrayOptions, Label, LabelFault, LabelledArray, Member, Striping};
 pub use before_write::{CopyBeforeWrite, CopyOrder, copy_pages};
 pub use bits::{Bits, PlainBits, SwiftBits};

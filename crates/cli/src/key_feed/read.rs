@@ -4,11 +4,28 @@ use std::fs::File;
 use std::io::{self, BufRead, Read};
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::mpsc::Receiver;
 
 use anyhow::{Context, Result, bail};
 
 use super::csv::{CsvFormat, CsvReader};
+use super::ram::BatchLimits;
 use super::{Batch, Form, Format, Input, InputName, KEY_BYTES_MAX, READ_BYTES};
+
+/// Batches to fill, in the memory of those that were used.
+pub struct Batches {
+    pub limits: BatchLimits,
+    pub returned: Receiver<Batch>,
+}
+
+impl Batches {
+    fn next(&self, name: &Arc<InputName>, first: u64) -> Batch {
+        match self.returned.try_recv() {
+            Ok(used) => used.renewed(name, first, self.limits),
+            Err(_) => Batch::new(name, first, self.limits),
+        }
+    }
+}
 
 /// Opens a file, or stdin.
 ///
@@ -42,25 +59,24 @@ pub fn check_header(path: &Path, format: &CsvFormat) -> Result<()> {
 pub fn read_input(
     path: &Path,
     format: &Format,
-    read_bytes: &mut u64,
+    (read_bytes, fresh): (&mut u64, &Batches),
     send: &mut dyn FnMut(Batch) -> bool,
 ) -> Result<bool> {
     let input = open(path)?;
     match format {
-        Format::Plain(form) => read_plain(path, *form, input, read_bytes, send),
-        Format::Csv(csv) => read_csv(path, csv, input, read_bytes, send),
+        Format::Plain(form) => read_plain((path, *form), input, (read_bytes, fresh), send),
+        Format::Csv(csv) => read_csv((path, csv), input, (read_bytes, fresh), send),
     }
 }
 
 fn read_plain(
-    path: &Path,
-    form: Form,
+    (path, form): (&Path, Form),
     mut input: Input,
-    read_bytes: &mut u64,
+    (read_bytes, fresh): (&mut u64, &Batches),
     send: &mut dyn FnMut(Batch) -> bool,
 ) -> Result<bool> {
     let name = Arc::new(InputName::new(path, form == Form::Ended(b'\n')));
-    let mut batch = Batch::new(&name, 1);
+    let mut batch = fresh.next(&name, 1);
     loop {
         let number = batch.next_number();
         let bytes = match read_key(&mut input, form, &mut batch.bytes) {
@@ -75,32 +91,31 @@ fn read_plain(
             batch.read_bytes = *read_bytes;
             return Ok(batch.ends.is_empty() || send(batch));
         }
-        batch.ends.push(batch.bytes.len());
+        batch.end_key();
         // The batch is sent if the next byte is not available yet.
-        if batch.is_full() || input.buffer().is_empty() {
+        if batch.is_full(fresh.limits) || input.buffer().is_empty() {
             batch.read_bytes = *read_bytes;
-            let next = Batch::new(&name, number + 1);
-            if !send(std::mem::replace(&mut batch, next)) {
+            if !send(batch) {
                 return Ok(false);
             }
+            batch = fresh.next(&name, number + 1);
         }
     }
 }
 
 fn read_csv(
-    path: &Path,
-    format: &CsvFormat,
+    (path, format): (&Path, &CsvFormat),
     input: Input,
-    read_bytes: &mut u64,
+    (read_bytes, fresh): (&mut u64, &Batches),
     send: &mut dyn FnMut(Batch) -> bool,
 ) -> Result<bool> {
     let name = Arc::new(InputName::new(path, true));
     let mut reader = CsvReader::new(input, format).with_context(|| name.place(1))?;
-    let (mut batch, before) = (Batch::new(&name, 1), *read_bytes);
+    let (mut batch, before) = (fresh.next(&name, 1), *read_bytes);
     loop {
         match reader.read_key(&mut batch.bytes) {
             Ok(true) => {
-                batch.ends.push(batch.bytes.len());
+                batch.end_key();
                 batch.lines.push(reader.line());
             }
             Ok(false) => {
@@ -113,11 +128,12 @@ fn read_csv(
                 return Err(error.context(name.place(reader.line())));
             }
         }
-        if batch.is_full() || reader.must_wait() {
+        if batch.is_full(fresh.limits) || reader.must_wait() {
             batch.read_bytes = before + reader.read_bytes();
-            if !send(std::mem::replace(&mut batch, Batch::new(&name, 1))) {
+            if !send(batch) {
                 return Ok(false);
             }
+            batch = fresh.next(&name, 1);
         }
     }
 }
@@ -151,6 +167,7 @@ mod tests {
     use std::io::BufReader;
 
     use super::*;
+    use crate::key_feed::FeedRam;
 
     fn read(bytes: &[u8], form: Form) -> Result<Vec<Vec<u8>>> {
         let mut input: Input = BufReader::new(Box::new(io::Cursor::new(bytes.to_vec())));
@@ -186,7 +203,11 @@ mod tests {
             bytes: b"onetwo".to_vec(),
             ends: vec![3, 3, 6],
             lines,
-            ..Batch::new(&Arc::new(InputName::new(Path::new("-"), counts_lines)), 7)
+            ..Batch::new(
+                &Arc::new(InputName::new(Path::new("-"), counts_lines)),
+                7,
+                FeedRam::SMALL.limits(),
+            )
         };
         assert_eq!(batch(true, Vec::new()).keys(), [&b"one"[..], b"", b"two"]);
         assert_eq!(batch(true, Vec::new()).place(2), "stdin:9");

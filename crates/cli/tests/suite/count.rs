@@ -265,6 +265,46 @@ fn a_discipline_that_is_asked_for_keeps_to_the_ram() {
     }
 }
 
+/// Keys that were being read took 50 MiB in addition to what was stated, and `add` had nothing to state.
+#[cfg(target_os = "linux")]
+#[test]
+fn the_ram_that_is_stated_holds_the_table_and_the_keys_that_are_read() {
+    let lines: String =
+        (0..600_000_u64).map(|number| format!("key {}\n", number * 7919 % 100_003)).collect();
+    let folder = folder(&[("lines", lines.as_bytes()), ("none", b"")]);
+    let run = |words: &str| json(&ok(folder.run(words)));
+    let bytes = |of: &serde_json::Value, name: &str| of[name].as_u64().expect("a number");
+    let empty = run("count build e none --keys 100k --ram 8MiB --json");
+    for (run, mib) in [
+        (run("count build c lines --keys 100k --ram 8MiB --json"), 8),
+        (run("count add c lines --ram 8MiB --json"), 8),
+        (run("count add c lines --top 3 --ram 10MiB --json"), 10),
+    ] {
+        let stated = mib << 20;
+        assert!(bytes(&run, "ram_bytes") <= stated, "{run}");
+        let more = bytes(&run, "resident_peak_bytes") - bytes(&empty, "resident_peak_bytes");
+        assert!(more <= stated + (2 << 20), "{more} bytes more than without keys: {run}");
+    }
+    let refused = folder.run("count add c lines --ram 1MiB");
+    let least = refused.stderr.split("at least ").nth(1).and_then(|it| it.split(' ').next());
+    let least: u64 = least.and_then(|it| it.parse().ok()).expect("the least is named");
+    ok(folder.run(&format!("count add c none --ram {least}")));
+    assert_eq!(folder.run(&format!("count add c none --ram {}", least - 1)).code, 1);
+}
+
+/// A bad line dropped up to 262,144 lines before it, and the message named another number.
+#[test]
+fn a_bad_line_ends_the_run_with_its_number_after_all_lines_before_it() {
+    let mut lines: String = (0..9000).map(|number| format!("{number}\n")).collect();
+    lines += &format!("{}\nafter\n", "x".repeat(32));
+    let folder = folder(&[("lines", lines.as_bytes())]);
+    let stopped = folder.run("count build c lines");
+    assert_eq!(stopped.code, 1, "{stopped:?}");
+    assert!(stopped.stderr.contains("lines:9001: it has 32 bytes"), "{stopped:?}");
+    assert!(stopped.stderr.contains("stopped after 9000 lines"), "{stopped:?}");
+    assert_eq!(printed(&ok(folder.run("count dump c.unfinished")).stdout).len(), 9000);
+}
+
 /// Returns a run's estimate: keys with bounds, as in `--json`.
 fn estimated(built: &serde_json::Value) -> Vec<(String, i64, i64, bool)> {
     let rows = built["estimate"]["top"].as_array().expect("there is an estimate");

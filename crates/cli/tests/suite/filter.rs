@@ -1,5 +1,6 @@
 //! Runs each verb of `nandex filter` as a child process, against sets that cannot be wrong.
 
+mod ram;
 mod stopped;
 
 use std::collections::{BTreeMap, HashSet};
@@ -118,7 +119,7 @@ fn keys_are_unique_within_a_window_and_channels_place_its_slicetables() {
 #[test]
 fn what_was_built_and_added_is_there_in_the_order_of_the_question_and_little_else() {
     for make in
-        ["--ram 2MiB --fan-out 2", "--counts", "--ram 2MiB --no-compact --durability every:10"]
+        ["--ram 3MiB --fan-out 2", "--counts", "--ram 2MiB --no-compact --durability every:10"]
     {
         let folder = Folder::new();
         let (first, second, strange) =
@@ -396,7 +397,7 @@ const WRONG: &str = r#"
 1 | filter build n.nandex dir | dir is a directory
 2 | filter build n.nandex in --rate 2 | '--rate <RATE>': expected a rate above 0 and below 1
 2 | filter build n.nandex in --keys 0 | '--keys <COUNT>': 0 is too few
-2 | filter build n.nandex in --keys 1e9 --ram 64KiB | --ram: 65536 bytes (64.0 KiB); a filter for
+2 | filter build n.nandex in --keys 1e9 --ram 64KiB | (64.0 KiB)
 2 | filter build n.nandex in --fan-out 1 | auto, one, or a number from 2
 2 | filter build n.nandex in --hash md5 | xxh3, sip13
 2 | filter build n.nandex in --hash-key pass | 32 digits in hex

@@ -229,6 +229,13 @@ impl Cascade {
         self.core.layout.universe
     }
 
+    /// Returns the pages of all levels on flash, which is what a [`sweep`](Self::sweep) reads. Takes the lock of each
+    /// part for a moment.
+    #[must_use]
+    pub fn level_pages(&self) -> u64 {
+        self.core.level_pages()
+    }
+
     /// Returns all fingerprints with their counts, in ascending order. Each part is seen as it was when the iteration
     /// reached it. Reads each run once, in I/O chunks, and holds a copy of one part's buffers in RAM.
     #[must_use]

@@ -57,6 +57,10 @@ impl Inner {
         totals
     }
 
+    pub(super) fn level_pages(&self) -> u64 {
+        self.totals().levels.iter().map(|level| level.pages).sum()
+    }
+
     /// Returns the number of different fingerprints in buffers, each once per buffer.
     fn fingerprints_buffered(&self) -> u64 {
         let of = |part: &Partition<CascadeLayout>| -> u64 {

@@ -137,8 +137,9 @@ impl Inner {
         let begin = || {
             let extra = extra.take().map_or_else(open_extra, Ok)?;
             let mut sources: Vec<Box<dyn Source + '_>> = Vec::new();
+            let count = segments.newest_first().count();
             for segment in segments.data.iter().chain(&segments.staged) {
-                sources.push(Box::new(self.layout.segments.reader(segment)?));
+                sources.push(Box::new(self.layout.segments.reader_among(count, segment)?));
             }
             let listed = |it: &Entries| Box::new(Listed::new(it.clone())) as Box<dyn Source>;
             sources.extend(buffered.iter().map(listed));

@@ -19,7 +19,7 @@ use nandex_store::hash::{HashKind, KeyHasher};
 use super::buffer::BufferShape;
 use super::config::{BLOCK_PAGES, KEYS_MAX};
 use super::keys::KeyPlacing;
-use super::segment::SegmentFilter;
+use super::segment::{READ_SEGMENTS, SegmentFilter};
 use super::{Config, Discipline, Keys};
 use crate::model::text::bytes;
 use crate::model::{FilterRequirements, OperationCosts, PAGE_BYTES};
@@ -35,10 +35,10 @@ const PARTITION_PAGES: u64 = 1024;
 /// The fewest keys of a partition's buffer, if there are enough: fewer are not worth a merge.
 const BUFFER_ENTRIES_MIN: u64 = 512;
 
-/// The I/O chunks in memory for each segment of a merge, and the segments of a merge: the staged segments, the old data
-/// segment, and the new one.
+/// The I/O chunks in memory for each segment of a merge, and the segments of a merge: those that it reads, and the new
+/// one.
 const CHUNKS: u64 = 3;
-const MERGED_SEGMENTS: u64 = 4;
+const MERGED_SEGMENTS: u64 = READ_SEGMENTS as u64 + 1;
 
 /// The divisor of the buffers' RAM that limits I/O chunks.
 const CHUNKS_SHARE: u64 = 6;

@@ -95,11 +95,11 @@ impl Inner {
     pub(super) fn own_usage(&self) -> Usage {
         let totals = self.totals();
         let merges = self.options.flush_threads.max(1) as u64;
-        let chunk_bytes = self.layout.segments.chunks.ram_bytes() as u64;
+        let read = usize::try_from(totals.staged_max).expect("few segments are staged") + 1;
+        let chunk_bytes = self.layout.segments.merge_ram_bytes(read);
         let sorted_bytes = 2 * self.layout.config.partition_entries() * self.sorted_bytes();
         Usage {
-            ram_bytes: totals.ram_bytes
-                + merges * ((totals.staged_max + 2) * chunk_bytes + sorted_bytes),
+            ram_bytes: totals.ram_bytes + merges * (chunk_bytes + sorted_bytes),
             flash_bytes: totals.pages * PAGE_BYTES as u64,
         }
     }

@@ -20,6 +20,13 @@ pub struct Handle<L: Checkpoints> {
 }
 
 impl<L: Checkpoints> Handle<L> {
+    /// Returns the RAM that it takes now, in bytes, as its statistics do, without what these count: it takes the lock
+    /// of each partition for a moment, whatever the buffers hold.
+    #[must_use]
+    pub fn ram_bytes(&self) -> u64 {
+        self.core.ram_bytes()
+    }
+
     /// Saves buffered updates and ends the background work. Does nothing the second time.
     pub(crate) fn shut_down(&mut self) -> Result<()> {
         if std::mem::replace(&mut self.closed, true) {

@@ -18,15 +18,20 @@ use crate::devices::VolumeArgs;
 use crate::exit::{FAILURE, LEFT_OUT, Quiet};
 use crate::hashing::HashArgs;
 use crate::interrupt::Interrupt;
+use crate::key_feed::{FeedRam, advised_beside};
 use crate::place::DurabilityArg;
 use crate::refuse;
-use crate::size::{self, show_count};
+use crate::resident::resident_peak_bytes;
+use crate::size::{self, show_bytes, show_count};
 use crate::stated::StatedArgs;
 
 /// The number of different keys that a table is sized for if nothing is known; it grows.
 const KEYS_UNKNOWN: u64 = 1_000_000;
 /// The fewest keys that an estimate sizes a table for.
 const KEYS_MIN: u64 = 10_000;
+
+/// The number of counted keys after which the gaps between buffers, which grow and are replaced, are given back.
+const GAPS_KEYS: u64 = 1 << 16;
 
 /// The inputs, the output and the sizes.
 #[derive(Debug, clap::Args)]
@@ -90,9 +95,42 @@ pub struct AddArgs {
     input: InputArgs,
     #[command(flatten)]
     estimate: EstimateArgs,
+    /// Most RAM to use, which must be enough for the table as it was built; default: that
+    #[arg(long, value_name = "SIZE", value_parser = size::parse)]
+    ram: Option<u64>,
     /// Durability of added keys: always, every:MS, or never (only at the end)
     #[arg(long, default_value = "every:100")]
     durability: DurabilityArg,
+}
+
+impl AddArgs {
+    /// Returns the RAM of the run: at least what the table takes with the keys that are read, and the estimate.
+    ///
+    /// # Errors
+    /// Less than that was stated.
+    fn ram(&self, opened: &OpenedCounts) -> Result<u64> {
+        let table = opened.structure.config().ram_bytes();
+        let estimate = match self.ram {
+            Some(ram) => self.estimate.config(opened.form(), ram)?,
+            None => None,
+        };
+        let estimate_bytes = estimate.map_or(0, |it| it.ram_bytes());
+        let enough = |ram: u64| FeedRam::of_run(ram, 0).bytes + table + estimate_bytes;
+        // The share that reads keys is of all of it, and at most an eighth.
+        let least = (table + estimate_bytes) / 7 * 8;
+        let least = enough(least).min(enough(u64::MAX)).max(enough(0));
+        match self.ram {
+            Some(ram) if ram < least => bail!(
+                "--ram {ram} ({}) is too little for {}: its buffers were made for more, and it needs at least {least} \
+                 ({}); state that, or more",
+                show_bytes(ram),
+                self.counts.volume.file.display(),
+                show_bytes(least)
+            ),
+            Some(ram) => Ok(ram),
+            None => Ok(least.max(RAM_BYTES)),
+        }
+    }
 }
 
 /// The result.
@@ -103,6 +141,10 @@ struct Counted {
     keys_counted: u64,
     /// The number of keys that were left out.
     keys_too_long: u64,
+    /// The most RAM that the table, the keys and the estimate took.
+    ram_bytes: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    resident_peak_bytes: Option<u64>,
     elapsed_s: f64,
     interrupted: bool,
     /// The most frequent of the counted keys, if requested.
@@ -135,11 +177,16 @@ impl BuildArgs {
         };
         let form = self.form(q)?;
         let estimate = self.estimate.config(form, self.ram)?;
-        let ram = self.ram - estimate.map_or(0, |it| it.ram_bytes());
-        let mut config = match self.discipline {
-            None => Config::for_budget(form.keys(), q, ram, 1.0)?,
-            Some(word) => Config::of_discipline(word.into(), form.keys(), q, ram)?,
+        let estimate_bytes = estimate.map_or(0, |it| it.ram_bytes());
+        let advise = |ram: u64| {
+            let ram = ram.saturating_sub(estimate_bytes);
+            match self.discipline {
+                None => Config::for_budget(form.keys(), q, ram, 1.0),
+                Some(word) => Config::of_discipline(word.into(), form.keys(), q, ram),
+            }
         };
+        let what = format!("counts of {q} keys of {} bytes", form.keys().stored_bytes());
+        let mut config = advised_beside((self.ram, &what), FeedRam::bytes_of_run, advise)?;
         // More are never buffered, and the log is as long as the buffers.
         config.buffer_entries = config.buffer_entries.min(q.max(config.partitions()));
         let config = self.stated.on_one(config)?;
@@ -189,7 +236,8 @@ pub fn build(args: &BuildArgs, console: &Console) -> Result<()> {
     let made = (form, config, args.stated.stated());
     let opened = create(&args.volume, made, hashed, console)?;
     let top = running_top(&opened, args.estimate, (&args.input, args.ram))?;
-    Run { console, interrupt: &interrupt, top }.count(opened, &args.volume, &args.input)
+    let feed_ram = FeedRam::of_run(args.ram, 0);
+    Run { console, interrupt: &interrupt, feed_ram, top }.count(opened, &args.volume, &args.input)
 }
 
 /// Counts all keys in an existing table.
@@ -200,8 +248,14 @@ pub fn add(args: &AddArgs, console: &Console) -> Result<()> {
     let interrupt = Interrupt::listen()?;
     args.input.check()?;
     let opened = args.counts.open(args.durability.0)?;
-    let top = running_top(&opened, args.estimate, (&args.input, RAM_BYTES))?;
-    Run { console, interrupt: &interrupt, top }.count(opened, &args.counts.volume, &args.input)
+    let ram = args.ram(&opened)?;
+    let top = running_top(&opened, args.estimate, (&args.input, ram))?;
+    let feed_ram = FeedRam::of_run(ram, 0);
+    Run { console, interrupt: &interrupt, feed_ram, top }.count(
+        opened,
+        &args.counts.volume,
+        &args.input,
+    )
 }
 
 fn running_top(
@@ -217,6 +271,7 @@ fn running_top(
 struct Run<'a> {
     console: &'a Console,
     interrupt: &'a Interrupt,
+    feed_ram: FeedRam,
     top: Option<RunningTop>,
 }
 
@@ -226,6 +281,7 @@ impl Run<'_> {
         let form = opened.form();
         let (read, keys_counted, result) = self.feed(&opened, input);
         let (fed, path) = (read.fed, volume.file.as_path());
+        let estimate = self.top.as_ref().map(RunningTop::estimated).transpose()?;
         let place = opened.db.unfinished().path_of(path);
         let stopped =
             || format!("stopped after {} lines, which are in {}", fed.keys, place.display());
@@ -245,25 +301,33 @@ impl Run<'_> {
             lines_read: fed.keys,
             keys_counted,
             keys_too_long: read.left_out.keys,
+            ram_bytes: fed.ram_bytes + estimate.as_ref().map_or(0, EstimatedTop::ram_bytes),
+            resident_peak_bytes: resident_peak_bytes(),
             elapsed_s: fed.elapsed_s,
             interrupted: fed.interrupted,
-            estimate: self.top.as_ref().map(RunningTop::estimated).transpose()?,
+            estimate,
         })
     }
 
     /// Counts all batches. Returns the number of keys, also after a failure.
     fn feed(&mut self, opened: &OpenedCounts, input: &InputArgs) -> (InputRead, u64, Result<()>) {
-        let (mut adding, mut keys_counted) = (Adding::new(opened), 0);
+        let (mut adding, mut keys_counted, mut table_bytes) = (Adding::new(opened), 0, 0);
         let heard = (self.console, self.interrupt);
-        let (read, result) = input.feed(opened.form(), heard, &mut |amounts| {
+        let feed = (opened.form(), self.feed_ram);
+        let (mut read, result) = input.feed(feed, heard, &mut |amounts| {
             if let Some(top) = &mut self.top {
                 top.add(amounts)?;
             }
             let partly = "of the lines after these, those before the failure may be counted, too";
             adding.add(amounts).context(partly)?;
             keys_counted += amounts.len() as u64;
+            table_bytes = opened.structure.ram_bytes().max(table_bytes);
+            if keys_counted / GAPS_KEYS > (keys_counted - amounts.len() as u64) / GAPS_KEYS {
+                nandex::device::give_back_gaps();
+            }
             Ok(())
         });
+        read.fed.ram_bytes += table_bytes;
         // Also after a failure: the keys before it are kept.
         let finished = adding.finish();
         (read, keys_counted, result.and(finished))

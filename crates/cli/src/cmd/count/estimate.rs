@@ -152,6 +152,11 @@ impl RunningTop {
 }
 
 impl EstimatedTop {
+    /// The RAM that the estimate took, in bytes.
+    pub fn ram_bytes(&self) -> u64 {
+        self.ram_bytes
+    }
+
     /// Returns a summary for people, without the keys.
     pub fn summary(&self) -> String {
         format!(

@@ -12,7 +12,7 @@ use crate::console::Console;
 use crate::exit::{FAILURE, Quiet};
 use crate::field::FieldFormat;
 use crate::interrupt::Interrupt;
-use crate::key_feed::KeyArgs;
+use crate::key_feed::{FeedRam, KeyArgs};
 
 /// Keys from the command line or from stdin.
 #[derive(Debug, clap::Args)]
@@ -49,10 +49,11 @@ impl NamedKeys {
         };
         if self.keys.is_empty() || self.keys == ["-"] {
             let (stdin, heard) = (KeyArgs::default(), (console, interrupt));
-            let (fed, result) = stdin.feed_batches(None, "read", heard, &mut |batch| {
-                pass(&batch.keys(), &|index| batch.place(index))?;
-                Ok(true)
-            });
+            let (fed, result) =
+                stdin.feed_batches(None, ("read", FeedRam::SMALL), heard, &mut |batch| {
+                    pass(&batch.keys(), &|index| batch.place(index))?;
+                    Ok(true)
+                });
             return result.map(|()| fed.interrupted);
         }
         let keys: Vec<_> = self.keys.iter().map(String::as_bytes).collect();

@@ -13,7 +13,7 @@ use super::written::WrittenKeys;
 use crate::console::Console;
 use crate::field::FieldFormat;
 use crate::interrupt::Interrupt;
-use crate::key_feed::{CsvColumn, CsvFormat, Delimiter, FeedResult, KeyArgs};
+use crate::key_feed::{CsvColumn, CsvFormat, Delimiter, FeedRam, FeedResult, KeyArgs};
 
 /// The inputs, and the items that are counted in them.
 #[derive(Clone, Debug, Default, clap::Args)]
@@ -72,6 +72,14 @@ pub struct LeftOut {
 }
 
 impl LeftOut {
+    /// Forgets all but the first `keys`.
+    fn forget_after(&mut self, keys: u64) {
+        self.keys = keys;
+        if keys == 0 {
+            self.first.clear();
+        }
+    }
+
     /// Returns what was left out, and the remedy, for people; `None` if everything was counted.
     pub fn note(&self, form: KeyForm) -> Option<String> {
         let KeyForm::Texts(longest) = form else { return None };
@@ -112,38 +120,85 @@ impl InputArgs {
         self.csv.clone().map(|column| CsvFormat { column, delimiter })
     }
 
-    /// Reads all inputs and passes the amounts to `act`, batch by batch. A batch with a bad key is rejected as a whole.
+    /// Reads all inputs and passes the amounts to `act`, some thousand at a time. Passes all lines before a bad one,
+    /// and nothing of the bad one. The result counts the lines that `act` took.
     pub fn feed(
         &self,
-        form: KeyForm,
-        (console, interrupt): (&Console, &Interrupt),
+        (form, ram): (KeyForm, FeedRam),
+        heard: (&Console, &Interrupt),
         act: &mut dyn FnMut(&[Amount]) -> Result<()>,
     ) -> (InputRead, Result<()>) {
         let mut reader = match InputReader::new(self, form) {
             Ok(reader) => reader,
             Err(error) => return (InputRead::default(), Err(error)),
         };
-        let csv = self.csv_format();
-        let (fed, result) =
-            self.keys.feed_batches(csv.as_ref(), "counting", (console, interrupt), &mut |batch| {
-                let left_out = reader.left_out.clone();
-                let lines = batch.keys();
-                let mut amounts = Vec::with_capacity(lines.len());
-                for (index, line) in lines.iter().enumerate() {
-                    let place = || batch.place(index);
-                    if let Err(error) = reader.read(line, &mut amounts, &place) {
-                        reader.left_out = left_out;
-                        return Err(error.context(place()));
-                    }
+        let (csv, mut pending) = (self.csv_format(), Pending::new(act));
+        let feed = ("counting", ram);
+        let (fed, result) = self.keys.feed_batches(csv.as_ref(), feed, heard, &mut |batch| {
+            for (index, line) in batch.keys().iter().enumerate() {
+                let place = || batch.place(index);
+                let before = reader.left_out.keys;
+                if let Err(error) = reader.read(line, &mut pending, &place) {
+                    reader.left_out.forget_after(before);
+                    pending.drop_line();
+                    return pending.pass().and(Err(error.context(place())));
                 }
-                act(&amounts)?;
-                Ok(true)
-            });
+                pending.end_line()?;
+            }
+            // A batch may be followed by nothing for a long time.
+            pending.pass().map(|()| true)
+        });
+        let fed = FeedResult { keys: pending.lines_passed, ..fed };
         (InputRead { fed, left_out: reader.left_out }, result)
     }
 
     fn skips_long_keys(&self) -> bool {
         self.too_long.map_or(self.words, |what| what == TooLongArg::Skip)
+    }
+}
+
+/// The number of amounts that are passed at once. A line with more words than this is passed in pieces.
+const AMOUNTS: usize = 2048;
+
+/// Amounts that wait to be passed together.
+struct Pending<'a> {
+    act: &'a mut dyn FnMut(&[Amount]) -> Result<()>,
+    amounts: Vec<Amount>,
+    /// Amounts of complete lines.
+    complete: usize,
+    /// The number of these lines, and of those that were passed before.
+    lines: u64,
+    lines_passed: u64,
+}
+
+impl<'a> Pending<'a> {
+    fn new(act: &'a mut dyn FnMut(&[Amount]) -> Result<()>) -> Self {
+        let amounts = Vec::with_capacity(AMOUNTS);
+        Self { act, amounts, complete: 0, lines: 0, lines_passed: 0 }
+    }
+
+    /// Adds an amount of the current line.
+    fn push(&mut self, amount: Amount) -> Result<()> {
+        self.amounts.push(amount);
+        if self.amounts.len() < 2 * AMOUNTS { Ok(()) } else { self.pass() }
+    }
+
+    fn end_line(&mut self) -> Result<()> {
+        (self.complete, self.lines) = (self.amounts.len(), self.lines + 1);
+        if self.complete < AMOUNTS { Ok(()) } else { self.pass() }
+    }
+
+    /// Drops what is left of a line that did not end.
+    fn drop_line(&mut self) {
+        self.amounts.truncate(self.complete);
+    }
+
+    fn pass(&mut self) -> Result<()> {
+        (self.act)(&self.amounts)?;
+        self.lines_passed += std::mem::take(&mut self.lines);
+        self.amounts.clear();
+        self.complete = 0;
+        Ok(())
     }
 }
 
@@ -167,7 +222,7 @@ impl<'a> InputReader<'a> {
     fn read(
         &mut self,
         line: &[u8],
-        amounts: &mut Vec<Amount>,
+        pending: &mut Pending<'_>,
         place: &dyn Fn() -> String,
     ) -> Result<()> {
         let Self { args, written, words, left_out } = self;
@@ -187,8 +242,7 @@ impl<'a> InputReader<'a> {
                      out, and {remedy}"
                 );
             }
-            amounts.push((written.form.store(key)?, amount));
-            Ok(())
+            pending.push((written.form.store(key)?, amount))
         };
         if args.words {
             return words.each(line, |word| {

@@ -14,7 +14,8 @@ use crate::size::show_count;
 
 use super::figures::FilterFigures;
 use super::open::{NameArgs, Opened, open};
-use crate::key_feed::{FeedResult, KeyArgs};
+use crate::key_feed::{FeedRam, FeedResult, KeyArgs};
+use crate::resident::resident_peak_bytes;
 
 /// The keys and the filter.
 #[derive(Debug, clap::Args)]
@@ -46,6 +47,8 @@ pub struct Added {
     files: Option<FileBytes>,
     #[serde(flatten)]
     figures: FilterFigures,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    resident_peak_bytes: Option<u64>,
 }
 
 /// Adds all keys and makes them durable.
@@ -59,20 +62,24 @@ pub fn run(args: &Args, console: &Console) -> Result<()> {
     if args.compact {
         opened.structure.set("it has no levels to merge; omit --compact")?;
     }
-    let (fed, result) = feed(&opened, &args.keys, (console, &interrupt));
-    finish(&args.volume, opened, (fed, result), args.compact, console)
+    let ram = opened.structure.update_feed(0);
+    let done = feed(&opened, (&args.keys, ram), (console, &interrupt));
+    finish(&args.volume, opened, done, args.compact, console)
 }
 
-/// Adds all keys.
+/// Adds all keys. The result has the most RAM that the filter and the keys took.
 pub fn feed(
     opened: &Opened,
-    keys: &KeyArgs,
-    (console, interrupt): (&Console, &Interrupt),
+    (keys, ram): (&KeyArgs, FeedRam),
+    heard: (&Console, &Interrupt),
 ) -> (FeedResult, Result<()>) {
-    keys.feed("adding", (console, interrupt), &mut |keys| {
-        opened.structure.filter().insert_many(keys)?;
+    let (filter, mut filter_bytes) = (opened.structure.filter(), 0);
+    let (fed, result) = keys.feed(("adding", ram), heard, &mut |keys| {
+        filter.insert_many(keys)?;
+        filter_bytes = opened.structure.ram_bytes().max(filter_bytes);
         Ok(true)
-    })
+    });
+    (FeedResult { ram_bytes: fed.ram_bytes + filter_bytes, ..fed }, result)
 }
 
 /// Closes the filter and reports the result. A new filter gets its name once it has all keys.
@@ -86,7 +93,7 @@ pub fn finish(
     compact: bool,
     console: &Console,
 ) -> Result<()> {
-    let FeedResult { keys: keys_read, elapsed_s, interrupted } = fed;
+    let FeedResult { keys: keys_read, elapsed_s, interrupted, ram_bytes } = fed;
     let path = volume.file.as_path();
     let place = opened.db.unfinished().path_of(path);
     let stopped = || format!("stopped after {keys_read} keys, which are in {}", place.display());
@@ -103,9 +110,12 @@ pub fn finish(
         keys_per_s: fed.keys_per_s(),
         interrupted,
         files: None,
-        figures: FilterFigures::of(opened.structure.filter(), opened.volume().hasher()),
+        figures: FilterFigures::of(opened.structure.filter(), opened.volume().hasher())
+            .at_peak(ram_bytes),
+        resident_peak_bytes: None,
     };
     let made = opened.close()?;
+    added.resident_peak_bytes = resident_peak_bytes();
     if !interrupted {
         made.finish()?;
         added.files = Some(volume.file_bytes()?);

@@ -10,10 +10,10 @@ use crate::place::DurabilityArg;
 use crate::size;
 
 use super::add;
-use super::requirements::FilterRequirementArgs;
+use super::requirements::{Aim, FilterRequirementArgs};
 use crate::geometry::{self, GeometryArg};
 use crate::held::{Making, STRIPING, create};
-use crate::key_feed::KeyArgs;
+use crate::key_feed::{FeedRam, KeyArgs};
 
 /// The inputs, the output and the sizes.
 #[derive(Debug, clap::Args)]
@@ -53,7 +53,8 @@ pub fn run(args: &Args, console: &Console) -> Result<()> {
     let device = args.geometry.find(&args.volume, console)?;
     let geometry = geometry::of_volume(device, &args.volume, STRIPING)?;
     let channels = geometry.map_or(Channels::opaque(), |it| Channels::of(&it));
-    let config = args.requirements.config(&args.keys, args.rate, &channels, console)?;
+    let aim = Aim { rate: args.rate, others: FeedRam::bytes_of_run };
+    let config = args.requirements.config(&args.keys, aim, &channels, console)?;
     let making = Making {
         name: &args.name,
         config,
@@ -63,6 +64,10 @@ pub fn run(args: &Args, console: &Console) -> Result<()> {
         stated: args.requirements.stated(),
     };
     let opened = create(&args.volume, making, console)?;
-    let done = add::feed(&opened, &args.keys, (console, &interrupt));
+    let done = add::feed(
+        &opened,
+        (&args.keys, FeedRam::of_run(args.requirements.ram(), 0)),
+        (console, &interrupt),
+    );
     add::finish(&args.volume, opened, done, !args.no_compact, console)
 }

@@ -15,13 +15,17 @@ use crate::place::DurabilityArg;
 use crate::size::show_count;
 
 use super::figures::FilterFigures;
-use super::kind::KeyFilter;
+use super::kind::{KeyFilter, LOOKUP_KEY_BYTES};
 use super::open::{NameArgs, open};
 use crate::key_feed::KeyArgs;
+use crate::resident::resident_peak_bytes;
 
 /// The reason why a window deletes nothing.
 const NO_DELETES: &str = "it deletes nothing, and forgets its oldest keys; build one without \
     --window to delete keys";
+
+/// The bytes that a deletion takes for each key of a batch: the lookup, an entry of a hash map, and an amount.
+const DELETE_KEY_BYTES: u64 = LOOKUP_KEY_BYTES + 2 * 25 + 24;
 
 /// The keys, and the filter.
 #[derive(Debug, clap::Args)]
@@ -62,6 +66,8 @@ struct Deleted {
     interrupted: bool,
     #[serde(flatten)]
     figures: FilterFigures,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    resident_peak_bytes: Option<u64>,
 }
 
 /// Deletes the keys.
@@ -74,12 +80,14 @@ pub fn run(args: &Args, console: &Console) -> Result<()> {
     let opened = open(&args.volume, &args.name, args.durability.0)?;
     opened.structure.set(NO_DELETES)?;
     let mut deleted = 0;
-    let (fed, result) = args.keys.feed("deleting", (console, &interrupt), &mut |keys| {
+    let (ram, mut filter_bytes) = (opened.structure.update_feed(DELETE_KEY_BYTES), 0);
+    let (fed, result) = args.keys.feed(("deleting", ram), (console, &interrupt), &mut |keys| {
         deleted += delete(&opened.structure, keys, args)?;
+        filter_bytes = opened.structure.ram_bytes().max(filter_bytes);
         Ok(true)
     });
     opened.structure.settle(args.compact && result.is_ok() && !fed.interrupted)?;
-    let done = Deleted {
+    let mut done = Deleted {
         path: args.volume.file.clone(),
         name: opened.name.clone(),
         keys_read: fed.keys,
@@ -87,9 +95,12 @@ pub fn run(args: &Args, console: &Console) -> Result<()> {
         absent: fed.keys - deleted.min(fed.keys),
         elapsed_s: fed.elapsed_s,
         interrupted: fed.interrupted,
-        figures: FilterFigures::of(opened.structure.filter(), opened.volume().hasher()),
+        figures: FilterFigures::of(opened.structure.filter(), opened.volume().hasher())
+            .at_peak(fed.ram_bytes + filter_bytes),
+        resident_peak_bytes: None,
     };
     opened.close()?;
+    done.resident_peak_bytes = resident_peak_bytes();
     result.with_context(|| format!("stopped after {} keys, which are deleted", fed.keys))?;
     console.print(&done, text)?;
     if done.interrupted { Err(Quiet(FAILURE).into()) } else { Ok(()) }

@@ -94,6 +94,12 @@ impl FilterFigures {
         }
     }
 
+    /// Returns the same figures of a run that took `ram_bytes` bytes of RAM at its peak.
+    #[must_use]
+    pub fn at_peak(self, ram_bytes: u64) -> Self {
+        Self { ram_bytes: self.ram_bytes.max(ram_bytes), ..self }
+    }
+
     /// Damaged pages whose entries are not counted.
     pub fn lost_pages(&self) -> &LostPages {
         &self.lost_pages

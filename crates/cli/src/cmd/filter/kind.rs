@@ -7,7 +7,11 @@ use nandex::{Cascade, Counter, Durability, Filter, OpenOptions, SliceBloom, Volu
 use nandex::{cascade, slicebloom};
 
 use crate::held::{Closing, Held, Words};
+use crate::key_feed::FeedRam;
 use crate::refuse;
+
+/// The bytes that a lookup takes for each key of a batch: its place, its sum, its count, and the answer.
+pub const LOOKUP_KEY_BYTES: u64 = 24 + 8 + 8 + 8;
 
 /// An open filter.
 #[derive(Debug)]
@@ -72,8 +76,8 @@ impl KeyFilter {
             self.set("it does not count; leave --count out")?;
         }
         if let Self::Set(filter) = self {
-            let pages: u64 = filter.stats().levels.iter().map(|level| level.pages).sum();
-            if keys.len() as u64 > pages / 2 {
+            let pages = filter.level_pages();
+            if pages > 0 && keys.len() as u64 > pages / 2 {
                 return Ok(filter.sweep(keys)?);
             }
             if counted {
@@ -81,6 +85,36 @@ impl KeyFilter {
             }
         }
         Ok(self.filter().contains_many(keys)?.into_iter().map(u64::from).collect())
+    }
+
+    /// The RAM in bytes that it takes now.
+    pub fn ram_bytes(&self) -> u64 {
+        match self {
+            Self::Set(filter) => filter.ram_bytes(),
+            Self::Window(filter) => filter.ram_bytes(),
+        }
+    }
+
+    /// The RAM in bytes that it may take: what its configuration takes when all of it is in use.
+    fn ram_bytes_planned(&self) -> u64 {
+        match self {
+            Self::Set(filter) => filter.config().costs().map_or(0, |costs| costs.ram_bytes),
+            Self::Window(filter) => filter.config().costs().ram_bytes,
+        }
+    }
+
+    /// Returns the RAM for reading keys to update it, for a caller that takes `per_key` bytes for each key of a batch:
+    /// the same share as when it was built.
+    pub fn update_feed(&self, per_key: u64) -> FeedRam {
+        FeedRam::of_run(self.ram_bytes_planned(), per_key)
+    }
+
+    /// Returns the RAM for reading keys that are only looked up: all that buffers do not take now, because fewer and
+    /// larger batches read the filter less often.
+    pub fn lookup_feed(&self) -> FeedRam {
+        let FeedRam { bytes, per_key } = self.update_feed(LOOKUP_KEY_BYTES);
+        let free = self.ram_bytes_planned().saturating_sub(self.ram_bytes());
+        FeedRam { bytes: bytes.max(free), per_key }
     }
 
     /// Saves what is buffered, with `compact` merging all levels into one, so that a lookup reads one page. A window

@@ -12,7 +12,7 @@ use nandex::{FilterRequirements, WhenFull, cascade, slicebloom};
 use super::kind::FilterConfig;
 use crate::console::Console;
 use crate::hashing::HashArgs;
-use crate::key_feed::KeyArgs;
+use crate::key_feed::{KeyArgs, advised_beside};
 use crate::size;
 use crate::stated::StatedArgs;
 
@@ -20,6 +20,15 @@ use crate::stated::StatedArgs;
 const KEYS_UNKNOWN: u64 = 100_000_000;
 /// The fewest keys that an estimate sizes a filter for.
 const KEYS_MIN: u64 = 100_000;
+
+/// The needs of a verb that creates a filter.
+#[derive(Clone, Copy, Debug)]
+pub struct Aim {
+    /// Its rate of false positives.
+    pub rate: f64,
+    /// The bytes that the rest of the verb takes of the RAM that is stated.
+    pub others: fn(u64) -> u64,
+}
 
 /// The requirements of a new filter.
 #[derive(Clone, Debug, clap::Args)]
@@ -96,20 +105,27 @@ impl FilterRequirementArgs {
     pub fn config(
         &self,
         inputs: &KeyArgs,
-        rate: f64,
+        aim: Aim,
         channels: &Channels,
         console: &Console,
     ) -> Result<FilterConfig> {
-        Ok(match self.advised(inputs, rate, console)?.aligned_to(channels) {
+        Ok(match self.advised(inputs, aim, console)?.aligned_to(channels) {
             FilterConfig::Set(config) => FilterConfig::Set(self.stated.on_one(config)?),
             FilterConfig::Window(config) => FilterConfig::Window(self.stated.on_one(config)?),
         })
     }
 
-    fn advised(&self, inputs: &KeyArgs, rate: f64, console: &Console) -> Result<FilterConfig> {
+    fn advised(&self, inputs: &KeyArgs, aim: Aim, console: &Console) -> Result<FilterConfig> {
         if let Some(window) = self.window {
-            let asked = FilterRequirements::new(window, rate, self.ram);
-            return Ok(FilterConfig::Window(slicebloom::Config::advised(&asked)?));
+            let rate = aim.rate;
+            let advise =
+                |ram| slicebloom::Config::advised(&FilterRequirements::new(window, rate, ram));
+            let what = format!("a window of {window} keys at a rate of {rate}");
+            return Ok(FilterConfig::Window(advised_beside(
+                (self.ram, &what),
+                aim.others,
+                advise,
+            )?));
         }
         let keys = match self.keys {
             Some(keys) => keys,
@@ -123,11 +139,20 @@ impl FilterRequirementArgs {
                 keys
             }
         };
+        let rate = aim.rate;
         let when_full = if self.refuse { WhenFull::Refuse } else { WhenFull::Grow };
         let (counts, fan_out) = (self.counts, self.fan_out.0);
-        let asked = FilterRequirements::new(keys, rate, self.ram);
-        let asked = FilterRequirements { counts, fan_out, when_full, ..asked };
-        Ok(FilterConfig::Set(cascade::Config::advised(&asked)?))
+        let advise = |ram| {
+            let asked = FilterRequirements::new(keys, rate, ram);
+            cascade::Config::advised(&FilterRequirements { counts, fan_out, when_full, ..asked })
+        };
+        let what = format!("a filter for {keys} keys at a rate of {rate}");
+        Ok(FilterConfig::Set(advised_beside((self.ram, &what), aim.others, advise)?))
+    }
+
+    /// The RAM of the run, in bytes.
+    pub fn ram(&self) -> u64 {
+        self.ram
     }
 }
 

@@ -14,6 +14,7 @@ use crate::refuse;
 use super::figures::percent;
 use super::open::{NameArgs, open_to_read};
 use crate::key_feed::{Form, KeyArgs};
+use crate::resident::resident_peak_bytes;
 
 /// The keys, the filter, and the output.
 #[derive(Debug, clap::Args)]
@@ -49,6 +50,10 @@ struct Tested {
     elapsed_s: f64,
     keys_per_s: f64,
     interrupted: bool,
+    /// The most RAM that the filter and the keys took.
+    ram_bytes: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    resident_peak_bytes: Option<u64>,
 }
 
 /// Prints the keys that are present, unchanged and in the order of the input.
@@ -68,7 +73,8 @@ pub fn run(args: &Args, console: &Console) -> Result<()> {
     let prints = !(args.summary || args.quiet || console.json);
     let mut out = BufWriter::new(io::stdout().lock());
     let mut tested = Tested { rate: opened.structure.filter().stats().rate, ..Tested::default() };
-    let (fed, result) = args.keys.feed("tested", (console, &interrupt), &mut |keys| {
+    let feed_ram = opened.structure.lookup_feed();
+    let (fed, result) = args.keys.feed(("tested", feed_ram), (console, &interrupt), &mut |keys| {
         let counts = opened.structure.look_up(keys, args.count)?;
         tested.keys_read += keys.len() as u64;
         for (key, count) in keys.iter().zip(counts) {
@@ -84,8 +90,10 @@ pub fn run(args: &Args, console: &Console) -> Result<()> {
         out.flush()?;
         Ok(!(args.quiet && tested.selected(args) > 0))
     });
+    tested.ram_bytes = fed.ram_bytes + opened.structure.ram_bytes();
     opened.close()?;
     result?;
+    tested.resident_peak_bytes = resident_peak_bytes();
     (tested.elapsed_s, tested.keys_per_s) = (fed.elapsed_s, fed.keys_per_s());
     tested.interrupted = fed.interrupted;
     drop(out);

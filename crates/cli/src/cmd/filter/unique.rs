@@ -16,10 +16,12 @@ use crate::exit::{FAILURE, Quiet};
 use crate::interrupt::Interrupt;
 use crate::size;
 
+use super::kind::LOOKUP_KEY_BYTES;
 use super::open::{NameArgs, Opened, open};
-use super::requirements::FilterRequirementArgs;
+use super::requirements::{Aim, FilterRequirementArgs};
 use crate::held::{Making, create};
-use crate::key_feed::KeyArgs;
+use crate::key_feed::{FeedRam, KeyArgs};
+use crate::resident::resident_peak_bytes;
 
 /// The input, and the filter.
 #[derive(Debug, clap::Args)]
@@ -48,7 +50,14 @@ struct UniqueOutput {
     elapsed_s: f64,
     keys_per_s: f64,
     interrupted: bool,
+    /// The most RAM that the filter, the keys and the work on them took.
+    ram_bytes: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    resident_peak_bytes: Option<u64>,
 }
+
+/// The bytes for each key of a batch: its slices in a list and in a set, and its lookup.
+const KEY_BYTES: u64 = 2 * size_of::<&[u8]>() as u64 + 40 + LOOKUP_KEY_BYTES;
 
 /// Prints each key the first time, in the order of the input. With `--json` prints the number of keys.
 ///
@@ -60,8 +69,9 @@ pub fn run(args: &Args, console: &Console) -> Result<()> {
     let form = args.keys.form()?;
     let opened = place(args, console)?;
     let mut out = BufWriter::new(io::stdout().lock());
-    let (mut unique, mut recent) = (0, RecentKeys::default());
-    let (fed, result) = args.keys.feed("read", (console, &interrupt), &mut |keys| {
+    let (mut unique, mut recent, mut filter_bytes) = (0, RecentKeys::default(), 0);
+    let ram = FeedRam::of_run(args.requirements.ram(), KEY_BYTES);
+    let (fed, result) = args.keys.feed(("read", ram), (console, &interrupt), &mut |keys| {
         let new = first_seen(opened.structure.filter(), &mut recent, keys)?;
         unique += new.len() as u64;
         if !console.json {
@@ -70,19 +80,23 @@ pub fn run(args: &Args, console: &Console) -> Result<()> {
         }
         // Only printed keys count as seen.
         opened.structure.filter().insert_many(&new)?;
+        filter_bytes = opened.structure.ram_bytes().max(filter_bytes);
         Ok(true)
     });
     drop(out);
-    let seen = UniqueOutput {
+    let mut seen = UniqueOutput {
         keys_read: fed.keys,
         unique,
         rate: opened.structure.filter().stats().rate,
         elapsed_s: fed.elapsed_s,
         keys_per_s: fed.keys_per_s(),
         interrupted: fed.interrupted,
+        ram_bytes: fed.ram_bytes + RECENT_RAM_BYTES + filter_bytes,
+        resident_peak_bytes: None,
     };
     opened.close()?;
     result?;
+    seen.resident_peak_bytes = resident_peak_bytes();
     if console.json {
         console.print(&seen, |_| String::new())?;
     }
@@ -95,7 +109,9 @@ fn place(args: &Args, console: &Console) -> Result<Opened> {
     if let Some(volume) = volume.filter(VolumeArgs::is_made) {
         return open(&volume, &NameArgs::default(), Durability::default());
     }
-    let config = args.requirements.config(&args.keys, args.rate, &Channels::opaque(), console)?;
+    let others = |ram| FeedRam::bytes_of_run(ram) + RECENT_RAM_BYTES;
+    let aim = Aim { rate: args.rate, others };
+    let config = args.requirements.config(&args.keys, aim, &Channels::opaque(), console)?;
     let (hasher, kept) = (args.requirements.hasher()?, args.filter.is_some());
     let durability = if kept { Durability::default() } else { Durability::Never };
     let stated = args.requirements.stated();
@@ -110,7 +126,9 @@ fn place(args: &Args, console: &Console) -> Result<Opened> {
 }
 
 /// The number of bytes of keys that each half of the recent keys remembers.
-const RECENT_BYTES: usize = 1 << 20;
+const RECENT_BYTES: usize = 128 << 10;
+/// The RAM that both halves take; a set takes about as much again as its keys.
+const RECENT_RAM_BYTES: u64 = 4 * RECENT_BYTES as u64;
 
 /// Keys that were seen lately: a key that comes again soon costs no lookup. They are in two halves; when the younger
 /// one is full, the older one is forgotten.

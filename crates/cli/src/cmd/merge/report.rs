@@ -10,6 +10,7 @@ use serde::Serialize;
 use super::input::Input;
 use crate::console::aligned;
 use crate::devices::FileBytes;
+use crate::resident::resident_peak_bytes;
 use crate::size::{show_bytes, show_count};
 
 /// One of the input tables.
@@ -71,6 +72,8 @@ pub(super) struct Merged {
     /// The rate over both tables.
     entries_per_s: f64,
     ram_bytes: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    resident_peak_bytes: Option<u64>,
     #[serde(flatten)]
     files: FileBytes,
 }
@@ -141,6 +144,7 @@ impl Merged {
             elapsed_s,
             entries_per_s: read as f64 / elapsed_s.max(f64::MIN_POSITIVE),
             ram_bytes: ram_bytes + absorbed.ram_bytes,
+            resident_peak_bytes: resident_peak_bytes(),
             files: FileBytes::of([path])?,
         })
     }

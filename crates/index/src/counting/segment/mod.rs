@@ -44,7 +44,7 @@ use crate::{Error, Result};
 
 pub(super) use filter::SegmentFilter;
 pub(super) use reader::SegmentReader;
-pub(super) use writer::Segments;
+pub(super) use writer::{READ_SEGMENTS, Segments};
 
 /// The average share of its bytes that a page's own entries take. One in a hundred pages with this fill continues on
 /// the next.

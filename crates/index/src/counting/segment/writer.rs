@@ -14,6 +14,9 @@ use super::{Segment, SegmentContent, SegmentFilter, SegmentReader, SegmentShape,
 use crate::Result;
 use crate::counting::keys::KeyPlacing;
 
+/// The number of segments that are read at once in I/O chunks of full size: the data segment and two staged ones.
+pub(in crate::counting) const READ_SEGMENTS: usize = 3;
+
 /// Writes and reads segments of a table.
 #[derive(Clone)]
 pub(crate) struct Segments {
@@ -115,7 +118,34 @@ impl Segments {
     /// # Errors
     /// As [`SegmentReader::new`].
     pub(in crate::counting) fn reader(&self, segment: &Arc<Segment>) -> Result<SegmentReader> {
-        SegmentReader::new(&**self.volume.device(), segment, self.placing, self.chunks)
+        self.reader_among(1, segment)
+    }
+
+    /// Reads a segment from front to back, one of `count` that are read at once.
+    ///
+    /// # Errors
+    /// As [`SegmentReader::new`].
+    pub(in crate::counting) fn reader_among(
+        &self,
+        count: usize,
+        segment: &Arc<Segment>,
+    ) -> Result<SegmentReader> {
+        let chunks = self.chunks_among(count);
+        SegmentReader::new(&**self.volume.device(), segment, self.placing, chunks)
+    }
+
+    /// Returns the I/O chunks for each of `count` segments that are read at once: those that all have for few segments,
+    /// and smaller ones for many, so that together they take no more RAM unless there are more segments than pages.
+    fn chunks_among(&self, count: usize) -> IoChunks {
+        let IoChunks { chunk_pages, chunks } = self.chunks;
+        let pages = (READ_SEGMENTS * chunk_pages * chunks / count.max(READ_SEGMENTS)).max(1);
+        let chunks = chunks.min(pages);
+        IoChunks { chunk_pages: pages / chunks, chunks }
+    }
+
+    /// The RAM of the I/O chunks of a merge that reads `count` segments and writes one, in bytes.
+    pub(in crate::counting) fn merge_ram_bytes(&self, count: usize) -> u64 {
+        (self.chunks.ram_bytes() + count * self.chunks_among(count).ram_bytes()) as u64
     }
 }
 
