@@ -245,7 +245,7 @@ impl Cascade {
 
     /// Returns the counts of all `keys`, in their order, by reading the whole filter once from front to back. It pays
     /// off if reading the keys' pages one by one would take longer: from about half as many keys on as the filter has
-    /// pages, on a drive with 60,000 random reads a second and 1 GB/s in I/O chunks. Takes 32 bytes of RAM for each
+    /// pages, on a drive with 60,000 random reads a second and 1 GB/s in I/O chunks. Takes 24 bytes of RAM for each
     /// key. In [`FilterStats::reads_histogram`](crate::FilterStats::reads_histogram) these lookups count as reading no
     /// page.
     ///
@@ -253,6 +253,16 @@ impl Cascade {
     /// A failed read, damage.
     pub fn sweep(&self, keys: &[&[u8]]) -> Result<Vec<u64>> {
         self.core.sweep(keys)
+    }
+
+    /// Returns of each key whether it is absent and no earlier one of `keys` has its fingerprint: what a caller inserts
+    /// who wants each key once. Reads the whole filter once, as [`sweep`](Self::sweep) does, if that takes less time
+    /// than a page for each key. Takes 17 bytes of RAM for each key, and up to 24 more if it reads pages.
+    ///
+    /// # Errors
+    /// A failed read, damage.
+    pub fn first_absent(&self, keys: &[&[u8]]) -> Result<Vec<bool>> {
+        self.core.first_absent(keys)
     }
 
     /// Merges all levels and buffers into one run: afterwards a lookup reads one page, deletes are gone, and no page is

@@ -9,10 +9,10 @@ use super::read::clamped;
 use crate::Result;
 use crate::lookup::counts::LookupCounts;
 
-/// A key of a batch: its fingerprint in its part, and its position in the batch.
-#[derive(Clone, Copy)]
+/// A key of a batch: its fingerprint, and its position in the batch. They sort by fingerprint, so by part, and then by
+/// position.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 struct BatchKey {
-    part: usize,
     fingerprint: u64,
     index: usize,
 }
@@ -20,46 +20,87 @@ struct BatchKey {
 impl Inner {
     /// Returns the counts of all `keys`, in their order.
     pub(super) fn sweep(&self, keys: &[&[u8]]) -> Result<Vec<u64>> {
-        let place = |(index, key): (usize, &&[u8])| {
-            let (part, fingerprint) = self.place(key);
-            BatchKey { part, fingerprint, index }
-        };
-        let mut asked: Vec<_> = keys.iter().enumerate().map(place).collect();
-        asked.sort_unstable_by_key(|asked| (asked.part, asked.fingerprint));
-        let mut sums = vec![0; keys.len()];
-        for group in asked.chunk_by(|one, next| one.part == next.part) {
-            self.sweep_part(group, &mut sums)?;
-        }
-        let mut lookups = LookupCounts::default();
-        sums.iter().for_each(|sum| lookups.count(*sum > 0, 0));
-        self.lookups.counters.add(&lookups);
-        Ok(sums.into_iter().map(clamped).collect())
+        let asked = self.in_order(keys);
+        let mut counts = vec![0; keys.len()];
+        self.sweep_all(&asked, |index, sum| counts[index] = clamped(sum))?;
+        Ok(counts)
     }
 
-    /// Adds up the counts of a part's buffers and runs for its keys, in ascending order.
-    fn sweep_part(&self, asked: &[BatchKey], sums: &mut [i64]) -> Result<()> {
+    /// Returns of each key whether it is absent and no earlier one of `keys` has its fingerprint.
+    pub(super) fn first_absent(&self, keys: &[&[u8]]) -> Result<Vec<bool>> {
+        let mut asked = self.in_order(keys);
+        asked.dedup_by_key(|it| it.fingerprint);
+        let mut is_new = vec![false; keys.len()];
+        let pages = self.level_pages();
+        if pages == 0 || asked.len() as u64 > pages / 2 {
+            self.sweep_all(&asked, |index, sum| is_new[index] = sum <= 0)?;
+            return Ok(is_new);
+        }
+        let some: Vec<&[u8]> = asked.iter().map(|it| keys[it.index]).collect();
+        for (it, is_there) in asked.iter().zip(self.contains_many(&some)?) {
+            is_new[it.index] = !is_there;
+        }
+        Ok(is_new)
+    }
+
+    fn in_order(&self, keys: &[&[u8]]) -> Vec<BatchKey> {
+        let place = |(index, key): (usize, &&[u8])| {
+            let fingerprint = self.fingerprint(key);
+            BatchKey { fingerprint, index }
+        };
+        let mut asked: Vec<_> = keys.iter().enumerate().map(place).collect();
+        asked.sort_unstable();
+        asked
+    }
+
+    /// Passes the position of each key, and its sum over buffers and runs.
+    fn sweep_all(&self, asked: &[BatchKey], mut pass: impl FnMut(usize, i64)) -> Result<()> {
+        let part = |it: &BatchKey| self.layout.split.quotient(it.fingerprint);
+        let (mut sums, mut lookups) = (Vec::new(), LookupCounts::default());
+        for group in asked.chunk_by(|one, next| part(one) == part(next)) {
+            sums.clear();
+            self.sweep_part(part(&group[0]) as usize, group, &mut sums)?;
+            for (it, sum) in group.iter().zip(&sums) {
+                lookups.count(*sum > 0, 0);
+                pass(it.index, *sum);
+            }
+        }
+        self.lookups.counters.add(&lookups);
+        Ok(())
+    }
+
+    /// Adds up the counts of a part's buffers and runs for its keys, in ascending order, one sum for each.
+    fn sweep_part(&self, part: usize, asked: &[BatchKey], sums: &mut Vec<i64>) -> Result<()> {
+        let first = self.partitions[part].unlocked;
         let levels = {
-            let state = self.partitions[asked[0].part].read();
+            let state = self.partitions[part].read();
             for it in asked {
-                sums[it.index] = state.buffered(it.fingerprint)?;
+                sums.push(state.buffered(it.fingerprint - first)?);
             }
             Arc::clone(&state.level)
         };
-        levels.readable().try_for_each(|run| self.sweep_run(run, asked, sums))
+        levels.readable().try_for_each(|run| self.sweep_run(run, (first, asked), sums))
     }
 
-    fn sweep_run(&self, run: &Run, mut asked: &[BatchKey], sums: &mut [i64]) -> Result<()> {
+    /// Adds the counts of a run, whose fingerprints count from `first`.
+    fn sweep_run(
+        &self,
+        run: &Run,
+        (first, asked): (u64, &[BatchKey]),
+        sums: &mut [i64],
+    ) -> Result<()> {
         let mut reader = self.layout.runs.reader(run)?;
-        let mut batch = Vec::new();
-        while !asked.is_empty() && reader.next_batch(&mut batch)? {
+        let (mut batch, mut at) = (Vec::new(), 0);
+        while at < asked.len() && reader.next_batch(&mut batch)? {
             for entry in &batch {
-                while let [first, rest @ ..] = asked
-                    && first.fingerprint <= entry.fingerprint
+                let fingerprint = first + entry.fingerprint;
+                while let Some(it) = asked.get(at)
+                    && it.fingerprint <= fingerprint
                 {
-                    if first.fingerprint == entry.fingerprint {
-                        sums[first.index] = sums[first.index].saturating_add(entry.count);
+                    if it.fingerprint == fingerprint {
+                        sums[at] = sums[at].saturating_add(entry.count);
                     }
-                    asked = rest;
+                    at += 1;
                 }
             }
             batch.clear();

@@ -1,5 +1,6 @@
 //! Tests of the internals: levels, power cuts, and pages that are kept.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -115,6 +116,30 @@ fn one_wide_level_takes_every_buffer() {
     assert_eq!((stats.merges, stats.buffered, stats.entries), (14, 200, 3000));
     // A key on flash takes one read, one in the buffer none.
     assert_eq!(stats.reads_histogram[..3], [200, 2800, 0]);
+}
+
+/// In a filter of few pages all of a batch are swept, in one of many pages each key's page is read.
+#[test]
+fn keys_are_first_absent_once_whether_pages_are_read_or_swept() {
+    let config = Config { keys: 40_000, rate: 1e-9, buffer_entries: 2000, ..Config::tiny() };
+    for there in [0, 500, 40_000_u64] {
+        let device = Arc::new(MemoryDevice::new());
+        let filter = Cascade::create_with(&volume_on(&device), "f", config, inline()).unwrap();
+        insert(&filter, 0..there);
+        let keys = keys(0..there);
+        for step in [1, 997] {
+            let asked: Vec<_> = (0..60_000_u64)
+                .step_by(step)
+                .flat_map(|number| [number, number / 2 * 2])
+                .map(key)
+                .collect();
+            let asked: Vec<&[u8]> = asked.iter().map(|key| &key[..]).collect();
+            let mut seen: HashSet<&[u8]> = keys.iter().map(|key| &key[..]).collect();
+            let expected: Vec<_> = asked.iter().map(|key| seen.insert(key)).collect();
+            assert_eq!(filter.first_absent(&asked).unwrap(), expected, "{there} {step}");
+        }
+        assert_eq!(filter.first_absent(&[]).unwrap(), []);
+    }
 }
 
 #[test]

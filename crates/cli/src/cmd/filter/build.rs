@@ -53,7 +53,7 @@ pub fn run(args: &Args, console: &Console) -> Result<()> {
     let device = args.geometry.find(&args.volume, console)?;
     let geometry = geometry::of_volume(device, &args.volume, STRIPING)?;
     let channels = geometry.map_or(Channels::opaque(), |it| Channels::of(&it));
-    let aim = Aim { rate: args.rate, others: FeedRam::bytes_of_run };
+    let aim = Aim { rate: Some(args.rate), others: FeedRam::bytes_of_run };
     let config = args.requirements.config(&args.keys, aim, &channels, console)?;
     let making = Making {
         name: &args.name,

@@ -1,9 +1,11 @@
 //! A filter of either kind: a set of keys, or a window of the most recent ones.
 
+use std::collections::HashSet;
+
 use anyhow::Result;
 use nandex::raw::store::schedule::Channels;
 use nandex::raw::{OpenFilter, Stated};
-use nandex::{Cascade, Counter, Durability, Filter, OpenOptions, SliceBloom, Volume};
+use nandex::{Cascade, Counter, Durability, Filter, FilterStats, OpenOptions, SliceBloom, Volume};
 use nandex::{cascade, slicebloom};
 
 use crate::held::{Closing, Held, Words};
@@ -85,6 +87,29 @@ impl KeyFilter {
             }
         }
         Ok(self.filter().contains_many(keys)?.into_iter().map(u64::from).collect())
+    }
+
+    /// Returns of each key whether it is absent and no earlier one of `keys` is the same. In a set many keys at once
+    /// are looked up by reading the filter from front to back, few by reading a page for each.
+    ///
+    /// # Errors
+    /// A failed read, damage.
+    pub fn first_absent(&self, keys: &[&[u8]]) -> Result<Vec<bool>> {
+        let filter = match self {
+            Self::Set(filter) => return Ok(filter.first_absent(keys)?),
+            Self::Window(filter) => filter,
+        };
+        let (mut here, found) = (HashSet::new(), filter.contains_many(keys)?);
+        Ok(keys.iter().zip(found).map(|(key, is_there)| here.insert(*key) && !is_there).collect())
+    }
+
+    /// Returns the rate of false positives after `new` inserts of absent keys; `before` are the statistics before them.
+    /// A set does not read its buffers for it, which statistics do.
+    pub fn rate_with(&self, before: &FilterStats, new: u64) -> f64 {
+        match self {
+            Self::Set(filter) => filter.universe().rate(before.entries + new),
+            Self::Window(filter) => filter.stats().rate,
+        }
     }
 
     /// The RAM in bytes that it takes now.

@@ -5,6 +5,7 @@ use std::str::FromStr;
 use anyhow::Result;
 use nandex::raw::Stated;
 use nandex::raw::model::FanOut;
+use nandex::raw::store::fingerprint::Universe;
 use nandex::raw::store::hash::KeyHasher;
 use nandex::raw::store::schedule::Channels;
 use nandex::{FilterRequirements, WhenFull, cascade, slicebloom};
@@ -21,11 +22,16 @@ const KEYS_UNKNOWN: u64 = 100_000_000;
 /// The fewest keys that an estimate sizes a filter for.
 const KEYS_MIN: u64 = 100_000;
 
+/// The places in buffers for each key of a filter that holds all of them in RAM where they fit.
+const BUFFERS_PER_KEY: u64 = 4;
+/// The rate of a window, unless it is stated.
+const WINDOW_RATE: f64 = 1e-6;
+
 /// The needs of a verb that creates a filter.
 #[derive(Clone, Copy, Debug)]
 pub struct Aim {
-    /// Its rate of false positives.
-    pub rate: f64,
+    /// Its rate of false positives; `None` for the lowest there is.
+    pub rate: Option<f64>,
     /// The bytes that the rest of the verb takes of the RAM that is stated.
     pub others: fn(u64) -> u64,
 }
@@ -117,7 +123,7 @@ impl FilterRequirementArgs {
 
     fn advised(&self, inputs: &KeyArgs, aim: Aim, console: &Console) -> Result<FilterConfig> {
         if let Some(window) = self.window {
-            let rate = aim.rate;
+            let rate = aim.rate.unwrap_or(WINDOW_RATE);
             let advise =
                 |ram| slicebloom::Config::advised(&FilterRequirements::new(window, rate, ram));
             let what = format!("a window of {window} keys at a rate of {rate}");
@@ -132,14 +138,24 @@ impl FilterRequirementArgs {
             None => {
                 let keys = inputs.estimate()?.map_or(KEYS_UNKNOWN, |keys| keys + keys / 8);
                 let keys = keys.max(KEYS_MIN);
-                let shown = size::show_count(keys);
-                console.note(&format!(
-                    "made for {shown} keys; with more it errs more often; give their number with --keys"
-                ));
+                if aim.rate.is_some() {
+                    let shown = size::show_count(keys);
+                    console.note(&format!(
+                        "made for {shown} keys; with more it errs more often; give their number with --keys"
+                    ));
+                }
                 keys
             }
         };
-        let rate = aim.rate;
+        // With all fingerprints there are, the rate does not depend on the number of keys, which then only limits the
+        // buffers: they are filled up in turn, so that all keys fit when they are larger.
+        let (keys, rate) = match aim.rate {
+            Some(rate) => (keys, rate),
+            None => {
+                let keys = keys.saturating_mul(BUFFERS_PER_KEY);
+                (keys, keys as f64 / Universe::SIZE_MAX as f64)
+            }
+        };
         let when_full = if self.refuse { WhenFull::Refuse } else { WhenFull::Grow };
         let (counts, fan_out) = (self.counts, self.fan_out.0);
         let advise = |ram| {
