@@ -63,6 +63,12 @@ tidy: compiler ## Only the tidy test, with its list of the longest functions
 bench: compiler ## Measure nandex and the device's own limits (ARGS="...")
 	$(CARGO) run $(FLAGS) --release -p nandex-bench -- $(ARGS)
 
+.PHONY: ram
+VERB ?=
+ram: compiler ## Measure what the process of each verb takes next to the RAM that is stated (VERB=wan)
+	NANDEX_RAM_ONLY="$(VERB)" NANDEX_RAM_JSON=$(abspath $(BUILT))/ram.json \
+	  $(CARGO) test $(FLAGS) --release -p nandex-cli --test ram -- --ignored --nocapture
+
 .PHONY: speed
 speed: compiler ## Measure how fast the simulated flash is (ARGS="...")
 	$(CARGO) run $(FLAGS) --release -p nandex-bench --bin nandex-bench-sim -- $(ARGS)

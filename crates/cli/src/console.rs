@@ -48,6 +48,19 @@ impl Console {
         Ok(out.flush()?)
     }
 
+    /// Prints the result of a verb that works within stated RAM: JSON also has `resident_peak_bytes`, the most memory of
+    /// the process that was resident so far, where the kernel says it.
+    ///
+    /// # Errors
+    /// As [`print`](Self::print).
+    pub fn print_peak<T: Serialize>(
+        &self,
+        result: &T,
+        text: impl FnOnce(&T) -> String,
+    ) -> Result<()> {
+        self.print(&WithPeak::of(result), |it| text(it.result))
+    }
+
     /// Prints a message on stderr that is not an error.
     pub fn note(&self, text: &str) {
         eprintln!("{}", nandex_dedup::printable(text));
@@ -72,6 +85,22 @@ impl Console {
             what,
             last_printed: LastPrinted::default(),
         }
+    }
+}
+
+/// A result, and the most memory of the process that was resident until then.
+#[derive(Debug, Serialize)]
+pub struct WithPeak<'a, T> {
+    #[serde(flatten)]
+    result: &'a T,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    resident_peak_bytes: Option<u64>,
+}
+
+impl<'a, T> WithPeak<'a, T> {
+    /// Adds the peak to a result.
+    pub fn of(result: &'a T) -> Self {
+        Self { result, resident_peak_bytes: nandex::device::resident_peak_bytes() }
     }
 }
 

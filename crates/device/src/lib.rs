@@ -44,7 +44,7 @@ pub use error::{Error, Result};
 pub use file::{Access, Allocation, Create, EngineChoice, FileDevice, FileOptions, growth_bytes};
 pub use geometry::{CHANNELS_MAX, Geometry, Mapping, PAGE_BYTES, PageId};
 pub use huge::prefer_huge_pages;
-pub use machine::{cores, ram_bytes};
+pub use machine::{cores, ram_bytes, resident_peak_bytes};
 pub use memory::MemoryDevice;
 pub use overlay::Overlay;
 pub use prefetch::prefetch;

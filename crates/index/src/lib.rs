@@ -96,7 +96,7 @@ pub use write::absorb::{AbsorbOptions, Prefer, count_shared, expected_passes};
 /// The rest of the device layer (arrays, overlays, and the traits for a device of your own) is in [`raw::device`].
 pub mod device {
     pub use nandex_device::{Access, Create, Device, FileDevice, FileOptions, MemoryDevice};
-    pub use nandex_device::{give_back_freed_ram, give_back_gaps};
+    pub use nandex_device::{give_back_freed_ram, give_back_gaps, resident_peak_bytes};
 }
 
 /// Runs the example of the README as a test.

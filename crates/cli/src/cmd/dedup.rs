@@ -76,7 +76,7 @@ pub fn run(args: &Args, console: &Console) -> Result<()> {
     if let Some(path) = &args.report {
         write_output(path, nandex_dedup::html(&summary), console)?;
     }
-    console.print(&summary, nandex_dedup::text)?;
+    console.print_peak(&summary, nandex_dedup::text)?;
     tell(args, &summary, console);
     match (summary.interrupted, summary.unreadable_count) {
         (true, _) => Err(Quiet(FAILURE).into()),

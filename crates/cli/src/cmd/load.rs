@@ -96,7 +96,7 @@ pub fn run(args: &Args, console: &Console) -> Result<()> {
     };
     opened.close()?;
     let loaded = Loaded { files: Some(args.volume.file_bytes()?), ..loaded };
-    console.print(&loaded, text)?;
+    console.print_peak(&loaded, text)?;
     if loaded.interrupted { Err(Quiet(FAILURE).into()) } else { Ok(()) }
 }
 

@@ -109,7 +109,7 @@ pub fn run<D: MeasuredDrive>(args: &Args<D>, console: &Console) -> Result<()> {
         capacity_bytes: info.capacity_bytes,
         interrupted: interrupt.is_set(),
     };
-    console.print(&replayed, text)?;
+    console.print_peak(&replayed, text)?;
     let is_clean = replayed.report.refused.is_empty() && !replayed.interrupted;
     if is_clean { Ok(()) } else { Err(Quiet(FAILURE).into()) }
 }

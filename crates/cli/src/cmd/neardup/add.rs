@@ -141,7 +141,7 @@ impl Ended {
     /// # Errors
     /// A failed write to stdout; silently, an interrupt, and broken documents if they determine an exit code.
     pub fn print(&self, console: &Console) -> Result<()> {
-        console.print(&self.added, Added::text)?;
+        console.print_peak(&self.added, Added::text)?;
         if self.added.interrupted {
             return Err(Quiet(FAILURE).into());
         }

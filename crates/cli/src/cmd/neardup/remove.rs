@@ -45,7 +45,7 @@ pub fn run(args: &Args, console: &Console) -> Result<()> {
     let documents = index.documents();
     index.close().map_err(explained)?;
     let removal = Removal { removed: removed.documents, unknown: removed.unknown, documents };
-    console.print(&removal, |it| {
+    console.print_peak(&removal, |it| {
         let mut rows = vec![
             ("removed", format!("{} documents", show_count(it.removed))),
             ("holds", format!("{} documents", show_count(it.documents))),

@@ -105,7 +105,7 @@ pub fn change(
         ram_bytes: taken_bytes,
         interrupted,
     };
-    console.print(&changed, Changed::text)?;
+    console.print_peak(&changed, Changed::text)?;
     if interrupted { Err(Quiet(FAILURE).into()) } else { Ok(()) }
 }
 

@@ -143,7 +143,7 @@ pub fn run(args: &Args, console: &Console) -> Result<()> {
     drop(model);
     corpus.close().map_err(explained)?;
     let MatrixShape { rows, columns, entries } = shape;
-    console.print(&Exported { files, rows, columns, entries }, text)
+    console.print_peak(&Exported { files, rows, columns, entries }, text)
 }
 
 fn write(

@@ -83,7 +83,7 @@ pub fn run(args: &Args, console: &Console) -> Result<()> {
         interrupted: files < args.from.len(),
         bytes: FileBytes::of([path])?,
     };
-    console.print(&merged, text)?;
+    console.print_peak(&merged, text)?;
     if merged.interrupted { Err(Quiet(FAILURE).into()) } else { Ok(()) }
 }
 

@@ -68,7 +68,7 @@ pub fn run(args: &Args, console: &Console) -> Result<()> {
     let elapsed_s = start.elapsed().as_secs_f64();
     let files = FileBytes::of([path])?;
     let made = Made { path: path.to_owned(), indexed, elapsed_s, files };
-    console.print(&made, text)
+    console.print_peak(&made, text)
 }
 
 fn text(made: &Made) -> String {
