@@ -17,7 +17,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::thread;
 use std::time::Duration;
 
-use crate::cache::{Cache, View};
+use crate::cache::{Cache, View, WINDOW_SEGMENTS};
 use crate::decode::Decoder;
 use crate::encode::{EncodeOptions, Encoder};
 use crate::exchange::{Sending, Step, Taking};
@@ -25,9 +25,6 @@ use crate::frame::{Broken, Frame, Frames};
 use crate::owner::Owner;
 use crate::segment::Segment;
 use crate::{DecodeStats, EncodeStats, Error, Result};
-
-/// The most segments in transit.
-const WINDOW_SEGMENTS: usize = 16;
 
 /// The most answers that wait for the sender.
 const ANSWERS_MAX: usize = 4 * WINDOW_SEGMENTS;
@@ -49,12 +46,14 @@ pub fn send(
     (answers, out): (impl Read + Send + 'static, impl Write),
     options: EncodeOptions,
 ) -> Result<EncodeStats> {
-    let cuts = options.cuts()?;
+    let limits = cache.stream_limits();
+    let cuts = options.cuts(limits)?;
     let (answered, taken) = sync_channel(ANSWERS_MAX);
     // It ends when the other side closes the channel. It is not joined: the other side may never do that.
     thread::spawn(move || take_answers(Frames::new(answers), &answered));
     let mut sender = Sender {
         sending: Sending::new(Encoder::new(View::new(cache, Owner::default()), &options)),
+        window_segments: limits.window_segments,
         out,
         answers: taken,
         frame_bytes: 0,
@@ -87,6 +86,8 @@ fn take_answers(
 
 struct Sender<'c, W> {
     sending: Sending<&'c Cache>,
+    /// The most segments in transit.
+    window_segments: usize,
     out: W,
     answers: Receiver<std::result::Result<Frame, Broken>>,
     frame_bytes: u64,
@@ -97,7 +98,7 @@ impl<W: Write> Sender<'_, W> {
         while let Ok(answer) = self.answers.try_recv() {
             self.act_on(answer)?;
         }
-        while self.sending.on_the_way().0 >= WINDOW_SEGMENTS {
+        while self.sending.on_the_way().0 >= self.window_segments {
             self.wait()?;
         }
         let frame = self.sending.segment(segment)?;

@@ -12,12 +12,12 @@ use std::ops::Deref;
 use std::sync::Arc;
 
 use crate::anchors::anchors;
-use crate::cache::{Cache, Place, View};
+use crate::cache::{Cache, PREFIX_BYTES_MAX, Place, View};
 use crate::container::{
     Container, Key, NAME_BYTES, Name, container_count, container_count_max, containers_of, key_of,
 };
 use crate::dictionary::Names;
-use crate::encode::{PREFIX_BYTES_MAX, PREFIX_CONTAINERS_MAX};
+use crate::encode::PREFIX_CONTAINERS_MAX;
 use crate::fields::Fields;
 use crate::frame::{Frame, Kind};
 use crate::pack::unpack;

@@ -11,7 +11,7 @@ use crate::container::Name;
 const REFERRED_MAX: u64 = 1 << 20;
 
 /// The number of numbers stored: frames that wait for an answer may refer to earlier ones.
-const KEPT_MAX: usize = 2 << 20;
+pub(crate) const KEPT_MAX: usize = 2 << 20;
 
 /// Names by numbers, for a decoder. 17 bytes of RAM each, for 2 million at most.
 #[derive(Debug, Default)]
@@ -30,12 +30,12 @@ impl Names {
     /// Assigns the next number to a container, whose name may not be known yet.
     pub(crate) fn push(&mut self, name: Option<Name>) {
         self.names.push_back(name);
-        let _ = self.take_oldest();
+        let _ = self.take_oldest(KEPT_MAX);
     }
 
-    /// Removes and returns the oldest number, with its name, if there are too many.
-    fn take_oldest(&mut self) -> Option<(u64, Option<Name>)> {
-        if self.names.len() <= KEPT_MAX {
+    /// Removes and returns the oldest number, with its name, if there are more than `kept_max`.
+    fn take_oldest(&mut self, kept_max: usize) -> Option<(u64, Option<Name>)> {
+        if self.names.len() <= kept_max {
             return None;
         }
         let gone = self.names.pop_front()?;
@@ -58,14 +58,26 @@ impl Names {
     }
 }
 
-/// Names by numbers, and numbers by names, for an encoder.
-#[derive(Debug, Default)]
+/// Names by numbers, and numbers by names, for an encoder. It may keep fewer than a decoder.
+#[derive(Debug)]
 pub(crate) struct Dictionary {
+    kept_max: usize,
     names: Names,
     numbers: HashMap<Name, u64>,
 }
 
+impl Default for Dictionary {
+    fn default() -> Self {
+        Self::keeping(KEPT_MAX)
+    }
+}
+
 impl Dictionary {
+    /// Creates one that stores at most this many numbers, and refers to the newer half of them.
+    pub(crate) fn keeping(kept_max: usize) -> Self {
+        Self { kept_max, names: Names::default(), numbers: HashMap::new() }
+    }
+
     /// Returns the next number.
     pub(crate) fn next(&self) -> u64 {
         self.names.next()
@@ -76,7 +88,7 @@ impl Dictionary {
         let number = self.next();
         self.names.names.push_back(Some(name));
         self.numbers.insert(name, number);
-        if let Some((oldest, Some(gone))) = self.names.take_oldest()
+        if let Some((oldest, Some(gone))) = self.names.take_oldest(self.kept_max)
             && self.numbers.get(&gone) == Some(&oldest)
         {
             self.numbers.remove(&gone);
@@ -92,7 +104,8 @@ impl Dictionary {
     /// Returns the number of a name, if a frame may refer to it by that.
     pub(crate) fn number(&self, name: &Name) -> Option<u64> {
         let number = *self.numbers.get(name)?;
-        (number + REFERRED_MAX > self.next()).then_some(number)
+        let referred_max = REFERRED_MAX.min(self.kept_max as u64 / 2);
+        (number + referred_max > self.next()).then_some(number)
     }
 
     /// Removes a name from its number: the container is missing.
@@ -118,6 +131,17 @@ mod tests {
         assert_eq!(both.number(&name(7)), Some(2));
         both.forget(&name(7));
         assert_eq!(both.number(&name(7)), None);
+    }
+
+    #[test]
+    fn a_small_dictionary_refers_to_the_newer_half_of_its_numbers() {
+        let mut both = Dictionary::keeping(8);
+        (0..100).for_each(|number| {
+            both.push(name(number));
+        });
+        assert_eq!((both.number(&name(96)), both.number(&name(97))), (None, Some(97)));
+        assert_eq!((both.name(91), both.name(92)), (None, Some(name(92))));
+        assert_eq!((both.numbers.len(), both.names.names.len()), (8, 8));
     }
 
     #[test]

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use nandex::raw::store::values::ValueRef;
 use nandex_chunk::Chunker;
 
-use crate::cache::{Cache, View};
+use crate::cache::{Cache, StreamLimits, View};
 use crate::container::{Container, Key, NAME_BYTES, Name};
 use crate::dictionary::Dictionary;
 use crate::fields::{put_difference, put_varint};
@@ -31,9 +31,8 @@ pub const LEVEL_MAX: i32 = 19;
 const PREFIX_CONTAINERS_EACH: usize = 16;
 const PREFIX_EACH_BYTES: usize = 256 << 10;
 
-/// The most containers of a prefix, and its most bytes.
+/// The most containers of a prefix.
 pub(crate) const PREFIX_CONTAINERS_MAX: usize = 64;
-pub(crate) const PREFIX_BYTES_MAX: usize = 4 << 20;
 
 /// The number of consecutive segments with missing content after which the other side is assumed to have lost its
 /// cache.
@@ -70,13 +69,14 @@ impl Default for EncodeOptions {
 }
 
 impl EncodeOptions {
-    /// Checks the values, and returns how a stream is cut.
-    pub(crate) fn cuts(&self) -> Result<Cuts> {
+    /// Checks the values, and returns how a stream is cut: with segments within the limits.
+    pub(crate) fn cuts(&self, limits: StreamLimits) -> Result<Cuts> {
         if !(LEVEL_MIN..=LEVEL_MAX).contains(&self.level) {
             let reason = format!("{}; expected {LEVEL_MIN} to {LEVEL_MAX}", self.level);
             return Err(Error::Options { field: "level", reason });
         }
-        Cuts::new(self.chunker, self.chunk_bytes, self.segment_bytes)
+        let cuts = Cuts::new(self.chunker, self.chunk_bytes, self.segment_bytes)?;
+        Ok(cuts.within(limits.segment_bytes))
     }
 }
 
@@ -85,6 +85,7 @@ impl EncodeOptions {
 pub(crate) struct Encoder<C> {
     cache: View<C>,
     level: i32,
+    limits: StreamLimits,
     dictionary: Dictionary,
     /// The containers that the other side lacks.
     lacking: HashSet<Name>,
@@ -100,9 +101,10 @@ pub(crate) struct Encoder<C> {
 impl<C: Deref<Target = Cache>> Encoder<C> {
     pub(crate) fn new(cache: View<C>, options: &EncodeOptions) -> Self {
         Self {
+            dictionary: Dictionary::keeping(cache.stream_limits().names),
+            limits: cache.stream_limits(),
             cache,
             level: options.level,
-            dictionary: Dictionary::default(),
             lacking: HashSet::new(),
             misses: 0,
             doubt: 0,
@@ -180,7 +182,7 @@ impl<C: Deref<Target = Cache>> Encoder<C> {
 
     /// Returns the containers that are most similar to the new chunks, the best last, so that it is nearest to them.
     fn prefix(&self, plan: &Plan) -> Result<Vec<Arc<Container>>> {
-        let most = plan.new_bytes.len().div_ceil(PREFIX_EACH_BYTES) * PREFIX_CONTAINERS_EACH;
+        let most = plan.new_bytes().div_ceil(PREFIX_EACH_BYTES) * PREFIX_CONTAINERS_EACH;
         let most = most.min(PREFIX_CONTAINERS_MAX);
         let mut prefix = Vec::new();
         let mut bytes = 0;
@@ -190,7 +192,7 @@ impl<C: Deref<Target = Cache>> Encoder<C> {
             }
             let found = self.cache.load(reference)?;
             let Some(found) = found.filter(|it| self.may_refer_to(&it.name())) else { continue };
-            if bytes + found.content().len() <= PREFIX_BYTES_MAX {
+            if bytes + found.content().len() <= self.limits.prefix_bytes {
                 bytes += found.content().len();
                 prefix.push(found);
             }
@@ -230,14 +232,12 @@ impl<C: Deref<Target = Cache>> Encoder<C> {
             prefix.iter().map(|container| referred.number(container.name())).collect();
         let introduced = referred.introduced;
         let steps = steps::encode(&steps);
-        let content = prefix.iter().map(|it| it.content()).collect::<Vec<_>>().concat();
-        let packed = pack(&content, &[&steps[..], &plan.new_bytes].concat(), self.level)?;
-        self.stats.prefix_containers += prefix.len() as u64;
-        self.stats.prefix_bytes += content.len() as u64;
+        let (steps_bytes, new_bytes) = (steps.len(), plan.new_bytes());
+        let packed = self.pack(steps, &plan, prefix)?;
 
         let mut body = Vec::with_capacity(packed.len() + 64 + introduced.len() * NAME_BYTES);
         body.extend_from_slice(&plan.digest);
-        for number in [steps.len(), plan.new_bytes.len(), plan.containers.len(), introduced.len()] {
+        for number in [steps_bytes, new_bytes, plan.containers.len(), introduced.len()] {
             put_varint(&mut body, number as u64);
         }
         introduced.iter().for_each(|name| body.extend_from_slice(name));
@@ -250,6 +250,17 @@ impl<C: Deref<Target = Cache>> Encoder<C> {
         body.extend_from_slice(&packed);
         self.add(plan.containers)?;
         Ok(body)
+    }
+
+    /// Compresses the steps and the new chunks after the prefix. The buffers of both are gone when it returns.
+    fn pack(&mut self, steps: Vec<u8>, plan: &Plan, prefix: &[Arc<Container>]) -> Result<Vec<u8>> {
+        let content = prefix.iter().map(|it| it.content()).collect::<Vec<_>>().concat();
+        self.stats.prefix_containers += prefix.len() as u64;
+        self.stats.prefix_bytes += content.len() as u64;
+        let mut data = steps;
+        data.reserve_exact(plan.new_bytes());
+        plan.containers.iter().for_each(|(it, _)| data.extend_from_slice(it.content()));
+        pack(&content, &data, (self.level, self.limits.tables_log))
     }
 
     fn add(&mut self, containers: Vec<(Container, Vec<u64>)>) -> Result<()> {

@@ -62,23 +62,28 @@ impl Frame {
     }
 
     /// Returns its bytes.
+    #[cfg(test)]
     pub(crate) fn encode(&self) -> Vec<u8> {
-        let mut out = Vec::with_capacity(HEADER_BYTES + self.body.len());
+        [&self.header()[..], &self.body].concat()
+    }
+
+    /// Returns the bytes before its body.
+    fn header(&self) -> Vec<u8> {
+        let mut out = Vec::with_capacity(HEADER_BYTES);
         out.extend_from_slice(&MAGIC);
         out.extend_from_slice(&[self.kind as u8, 0, 0, 0]);
         out.extend_from_slice(&(self.body.len() as u32).to_le_bytes());
         out.extend_from_slice(&self.sequence.to_le_bytes());
         let sum = crc32c::crc32c_append(crc32c::crc32c(&out), &self.body);
         out.extend_from_slice(&sum.to_le_bytes());
-        out.extend_from_slice(&self.body);
         out
     }
 
     /// Writes it; returns the number of its bytes.
     pub(crate) fn write(&self, out: &mut impl Write) -> io::Result<u64> {
-        let bytes = self.encode();
-        out.write_all(&bytes)?;
-        Ok(bytes.len() as u64)
+        out.write_all(&self.header())?;
+        out.write_all(&self.body)?;
+        Ok((HEADER_BYTES + self.body.len()) as u64)
     }
 }
 

@@ -16,8 +16,15 @@ const WINDOW_LOG_MIN: u32 = 10;
 const LONG_MATCH_BYTES: u32 = 32;
 const LONG_RATE_LOG: u32 = 5;
 
-/// Compresses `data` after `prefix`.
-pub(crate) fn pack(prefix: &[u8], data: &[u8], level: i32) -> Result<Vec<u8>> {
+/// From this level on, zstd's tables are larger than the least limit of them.
+const LEVEL_HIGH: i32 = 4;
+
+/// Compresses `data` after `prefix` at a level. `tables_log` limits the tables of high levels, as a power of two.
+pub(crate) fn pack(
+    prefix: &[u8],
+    data: &[u8],
+    (level, tables_log): (i32, Option<u32>),
+) -> Result<Vec<u8>> {
     let mut out = Vec::with_capacity(zstd_safe::compress_bound(data.len()));
     let bytes = (prefix.len() + data.len()).max(1);
     let window_log =
@@ -33,6 +40,10 @@ pub(crate) fn pack(prefix: &[u8], data: &[u8], level: i32) -> Result<Vec<u8>> {
     ];
     for parameter in parameters {
         context.set_parameter(parameter).map_err(failed)?;
+    }
+    if let Some(log) = tables_log.filter(|_| level >= LEVEL_HIGH) {
+        context.set_parameter(CParameter::HashLog(log)).map_err(failed)?;
+        context.set_parameter(CParameter::ChainLog(log)).map_err(failed)?;
     }
     context.ref_prefix(prefix).map_err(failed)?;
     context.compress2(&mut out, data).map_err(failed)?;
@@ -63,22 +74,22 @@ mod tests {
     fn a_prefix_takes_away_what_it_has() {
         let (prefix, tail) = (noise(200_000, 1), noise(100, 2));
         let data = [&prefix[50_000..150_000], &tail].concat();
-        let packed = pack(&prefix, &data, 3).unwrap();
+        let packed = pack(&prefix, &data, (3, None)).unwrap();
         assert!(packed.len() < 400, "{} bytes", packed.len());
         assert_eq!(unpack(&prefix, &packed, data.len()).unwrap(), Some(data.clone()));
-        let alone = pack(&[], &data, 3).unwrap();
+        let alone = pack(&[], &data, (3, None)).unwrap();
         assert!(alone.len() > data.len());
         assert_eq!(unpack(&[], &alone, data.len()).unwrap(), Some(data));
     }
 
     #[test]
     fn nothing_is_packed_and_unpacked() {
-        assert_eq!(unpack(&[], &pack(&[], &[], 3).unwrap(), 0).unwrap(), Some(Vec::new()));
+        assert_eq!(unpack(&[], &pack(&[], &[], (3, None)).unwrap(), 0).unwrap(), Some(Vec::new()));
     }
 
     #[test]
     fn more_or_fewer_bytes_than_promised_are_refused() {
-        let bomb = pack(&[], &vec![0; 8 << 20], 19).unwrap();
+        let bomb = pack(&[], &vec![0; 8 << 20], (19, None)).unwrap();
         assert!(bomb.len() < 2000);
         for bytes in [0, 1000, (8 << 20) - 1, (8 << 20) + 1] {
             assert_eq!(unpack(&[], &bomb, bytes).unwrap(), None, "{bytes}");

@@ -33,9 +33,7 @@ pub(crate) struct Plan {
     pub(crate) digest: Digest,
     /// Its steps.
     pub(crate) steps: Vec<Step<Place>>,
-    /// The new chunks, one after the other.
-    pub(crate) new_bytes: Vec<u8>,
-    /// The containers of the new chunks, with their anchors.
+    /// The containers of the new chunks, in order, with their anchors.
     pub(crate) containers: Vec<(Container, Vec<u64>)>,
     pub(crate) known_chunks: u64,
     pub(crate) known_bytes: u64,
@@ -65,11 +63,15 @@ impl Plan {
                 }
             }
         }
-        let new_bytes = new.iter().map(|(_, bytes)| *bytes).collect::<Vec<_>>().concat();
         let with_anchors = |it: Container| (anchors(it.content()), it);
         let containers = containers_of(&new).into_iter().map(with_anchors);
         let containers = containers.map(|(anchors, it)| (it, anchors)).collect();
-        Self { digest: digester.finish(), steps, new_bytes, containers, known_chunks, known_bytes }
+        Self { digest: digester.finish(), steps, containers, known_chunks, known_bytes }
+    }
+
+    /// Returns the number of bytes of all new chunks.
+    pub(crate) fn new_bytes(&self) -> usize {
+        self.containers.iter().map(|(container, _)| container.content().len()).sum()
     }
 }
 

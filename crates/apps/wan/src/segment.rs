@@ -102,11 +102,22 @@ impl Cuts {
         Ok(Self { chunking, segment_bytes })
     }
 
+    /// Returns the same with segments of at most this many bytes, and a chunk.
+    pub(crate) fn within(self, bytes: usize) -> Self {
+        Self { segment_bytes: self.segment_bytes.min(bytes), ..self }
+    }
+
     /// Returns the segment of these bytes, at most [`SEGMENT_BYTES_MAX`].
     pub(crate) fn segment_of(&self, bytes: &[u8]) -> Segment {
         let mut segment = Segment { bytes: Vec::with_capacity(bytes.len()), lengths: Vec::new() };
         self.chunking.split(bytes).for_each(|chunk| segment.push(chunk));
         segment
+    }
+
+    /// Returns an empty segment with space for its bytes. Growing would double it.
+    fn begun(&self) -> Segment {
+        let bytes = self.segment_bytes + self.chunking.max_bytes();
+        Segment { bytes: Vec::with_capacity(bytes), lengths: Vec::new() }
     }
 
     /// Passes every segment of `input` to `take`, in order.
@@ -118,12 +129,12 @@ impl Cuts {
         input: &mut impl Read,
         mut take: impl FnMut(Segment) -> Result<()>,
     ) -> Result<()> {
-        let mut segment = Segment::default();
+        let mut segment = self.begun();
         let mut taken = Ok(());
         let read = ChunkBuffer::new(&self.chunking).for_each_chunk(input, |chunk| {
             segment.push(chunk);
             if segment.is_full(self.segment_bytes) {
-                taken = take(std::mem::take(&mut segment));
+                taken = take(std::mem::replace(&mut segment, self.begun()));
             }
             if taken.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
         });

@@ -25,7 +25,7 @@ pub fn encode(
     output: &mut impl Write,
     options: EncodeOptions,
 ) -> Result<EncodeStats> {
-    let cuts = options.cuts()?;
+    let cuts = options.cuts(cache.stream_limits())?;
     let mut encoder = Encoder::new(View::new(cache, Owner::default()), &options);
     let mut frame_bytes = write(output, &Frame::hello())?;
     cuts.for_each_segment(input, |segment| {

@@ -10,6 +10,7 @@ use nandex::raw::Stated;
 use nandex::raw::store::values::{REF_BYTES, ValuesConfig};
 use nandex::{AnyConfig, AnyTable, Requirements, Table, WhenFull, bufferhash};
 
+use super::limits::{self, Limits};
 use super::place::VALUE_BYTES;
 use crate::anchors::DISTANCE_BYTES;
 use crate::container::KEY_BYTES;
@@ -38,6 +39,14 @@ const NAMES_RAM_BYTES_MIN: u64 = 16 << 20;
 /// The bytes of an anchor in its table.
 const ANCHOR_BYTES: usize = 8;
 
+/// The part of the RAM that a write of content is, and the least pages of one: a container's.
+const CHUNKS_EACH: u64 = 64;
+const CHUNK_PAGES_MIN: u32 = 16;
+const PAGE_BYTES: u64 = nandex::raw::device::PAGE_BYTES as u64;
+
+/// The most RAM that is tried, in MiB, as a power of two.
+const RAM_MIB_LOG_MAX: u32 = 24;
+
 /// The shortest and the longest log.
 const LOG_BYTES_MIN: u64 = 8 << 20;
 const LOG_BYTES_MAX: u64 = 256 << 20;
@@ -51,8 +60,8 @@ pub struct CacheConfig {
     /// The average chunk size of its index, in bytes. Default 4 KiB. Streams may use other sizes; with smaller chunks
     /// the index forgets them before their content is overwritten.
     pub chunk_bytes: usize,
-    /// RAM for the tables, in bytes, half for each; by default the RAM that they need, but for a large cache 2 bytes
-    /// for each chunk in the index of chunks.
+    /// RAM of the cache and of one stream that is encoded against it, in bytes: a quarter for each table at most. By
+    /// default the RAM that they need, but for a large cache 2 bytes for each chunk in the index of chunks.
     pub ram_bytes: Option<u64>,
 }
 
@@ -88,19 +97,66 @@ impl CacheConfig {
         Ok(self.tables(stated)?.log_bytes)
     }
 
+    /// Configures the structures.
+    ///
+    /// # Errors
+    /// Invalid sizes or parameters; too little RAM, with the least whole MiB.
     pub(super) fn tables(&self, stated: &Stated) -> Result<Tables> {
         self.validate()?;
+        let found = self.tables_within(stated);
+        match (&found, self.ram_bytes) {
+            (Err(error), Some(ram_bytes)) if is_too_little(error) => {
+                let reason = match self.least_mib(stated) {
+                    Some(least) => {
+                        format!("{ram_bytes} bytes; this cache needs {least} MiB or more")
+                    }
+                    None => format!("{ram_bytes} bytes are too few, and no number suffices"),
+                };
+                Err(Error::Options { field: limits::RAM, reason })
+            }
+            _ => found,
+        }
+    }
+
+    /// Returns the least RAM, in MiB.
+    fn least_mib(&self, stated: &Stated) -> Option<u64> {
+        let works = |mib: u64| {
+            let with = Self { ram_bytes: Some(mib << 20), ..*self };
+            with.tables_within(stated).is_ok()
+        };
+        let mut most = (0..RAM_MIB_LOG_MAX).map(|log| 1 << log).find(|mib| works(*mib))?;
+        let mut too_few = most / 2;
+        while most - too_few > 1 {
+            let middle = u64::midpoint(too_few, most);
+            if works(middle) { most = middle } else { too_few = middle }
+        }
+        Some(most)
+    }
+
+    fn tables_within(&self, stated: &Stated) -> Result<Tables> {
         let chunks = self.content_bytes / self.chunk_bytes as u64;
         let names = chunks + chunks / 4;
-        let share = self.ram_bytes.map(|bytes| bytes / 2);
+        let share = self.ram_bytes.map(|bytes| bytes / 4);
         let of_names = share.unwrap_or_else(|| (NAME_RAM_BYTES * names).max(NAMES_RAM_BYTES_MIN));
         let names = stated_on(table(names, (KEY_BYTES, VALUE_BYTES), Some(of_names))?, stated)?;
         let anchors = self.content_bytes / DISTANCE_BYTES as u64;
         let anchors = table(anchors, (ANCHOR_BYTES, REF_BYTES), share)?;
         let wanted = names.log_bytes_best() + anchors.log_bytes_best();
         let log_bytes = wanted.next_multiple_of(1 << 20).clamp(LOG_BYTES_MIN, LOG_BYTES_MAX);
-        let content = ValuesConfig::holding(self.content_bytes, WhenFull::EvictOldest);
-        Ok(Tables { content, names: names.into(), anchors: anchors.into(), log_bytes })
+        let content = self.content();
+        let (names, anchors) = (names.into(), anchors.into());
+        if let Some(ram_bytes) = self.ram_bytes {
+            Limits::within(ram_bytes, (&content, [&names, &anchors]))?;
+        }
+        Ok(Tables { content, names, anchors, log_bytes })
+    }
+
+    /// Configures the ring of content. Its writes are shorter if there is little RAM.
+    fn content(&self) -> ValuesConfig {
+        let usual = ValuesConfig::holding(self.content_bytes, WhenFull::EvictOldest);
+        let share = self.ram_bytes.map_or(u64::MAX, |bytes| bytes / CHUNKS_EACH / PAGE_BYTES);
+        let pages = u32::try_from(share).unwrap_or(u32::MAX).max(CHUNK_PAGES_MIN);
+        ValuesConfig { io_chunk_pages: usual.io_chunk_pages.min(pages), ..usual }
     }
 
     fn validate(&self) -> Result<()> {
@@ -118,6 +174,12 @@ impl CacheConfig {
         }
         Ok(())
     }
+}
+
+/// Returns whether an error is about too little RAM.
+fn is_too_little(error: &Error) -> bool {
+    matches!(error, Error::Index(nandex::Error::TooLittleRam { .. }))
+        || matches!(error, Error::Options { field: limits::RAM, .. })
 }
 
 /// Configures a BufferHash that forgets its oldest entries, as in the paper. It takes no more RAM than stated.
@@ -164,6 +226,31 @@ pub(super) fn check_widths(names: &AnyTable, anchors: &AnyTable) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_least_ram_that_an_error_names_is_the_least_that_works() {
+        for content_bytes in [4 << 20, 256 << 20, 1 << 30, 20 << 30] {
+            let with = |ram_bytes| {
+                let config = CacheConfig {
+                    content_bytes,
+                    ram_bytes: Some(ram_bytes),
+                    ..CacheConfig::default()
+                };
+                config.tables(&Stated::default()).map(drop)
+            };
+            let error = with(1000).unwrap_err().to_string();
+            let least = error.split("needs ").nth(1).unwrap().split(' ').next().unwrap();
+            let least: u64 = least.parse().unwrap();
+            with(least << 20).unwrap();
+            assert_eq!(
+                with((least - 1) << 20)
+                    .unwrap_err()
+                    .to_string()
+                    .replace(&((least - 1) << 20).to_string(), "1000"),
+                error
+            );
+        }
+    }
 
     #[test]
     fn the_chunks_of_a_large_cache_take_two_bytes_of_ram_each_in_the_index() {

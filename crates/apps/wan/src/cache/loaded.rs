@@ -9,12 +9,10 @@ use nandex::raw::store::values::ValueRef;
 
 use crate::container::Container;
 
-/// The most bytes of RAM for containers.
-const BYTES_MAX: usize = 32 << 20;
-
 /// Some containers by their places; the oldest is evicted first, or later if it was used.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Loaded {
+    bytes_max: usize,
     containers: HashMap<ValueRef, Held>,
     order: VecDeque<ValueRef>,
     bytes: usize,
@@ -27,6 +25,11 @@ struct Held {
 }
 
 impl Loaded {
+    /// Creates it for containers of at most this many bytes of RAM.
+    pub(super) fn new(bytes_max: usize) -> Self {
+        Self { bytes_max, containers: HashMap::new(), order: VecDeque::new(), bytes: 0 }
+    }
+
     pub(super) fn get(&mut self, reference: &ValueRef) -> Option<Arc<Container>> {
         let held = self.containers.get_mut(reference)?;
         held.was_asked = true;
@@ -40,7 +43,7 @@ impl Loaded {
             Some(before) => self.bytes -= before.container.ram_bytes(),
             None => self.order.push_back(reference),
         }
-        while self.bytes > BYTES_MAX {
+        while self.bytes > self.bytes_max {
             let Some(first) = self.order.pop_front() else { return };
             self.drop_or_keep(first);
         }

@@ -23,6 +23,7 @@
 //! | publish | 0 | a commit of the value log; the tables' log |
 
 mod config;
+mod limits;
 mod loaded;
 mod ordered;
 mod place;
@@ -42,6 +43,8 @@ use nandex::{AnyTable, OpenOptions, Table, TableStats, Volume, VolumeOptions, bu
 use serde::Serialize;
 
 pub use config::{CACHE_BYTES_MIN, CacheConfig};
+use limits::Limits;
+pub(crate) use limits::{PREFIX_BYTES_MAX, StreamLimits, WINDOW_SEGMENTS};
 pub(crate) use place::Place;
 pub(crate) use view::View;
 
@@ -58,9 +61,6 @@ type Keys = (Tag, Name, Vec<Key>);
 
 /// The bytes read from the beginning of a record for its table: longer tables are not worth it.
 const TABLE_BYTES_MAX: usize = 2048;
-
-/// The most bytes of content that wait to be published.
-const RECENT_BYTES_MAX: usize = 8 << 20;
 
 /// The content and the counters of a cache since it was opened.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize)]
@@ -104,6 +104,7 @@ pub struct Cache {
     /// Held while recent places move to the tables, by one thread at a time.
     publishing: Mutex<()>,
     loaded: Mutex<Loaded>,
+    limits: Limits,
     /// The number of containers read from flash.
     content_reads: AtomicU64,
 }
@@ -169,7 +170,11 @@ impl Cache {
         let names = AnyTable::create_with(volume, NAMES, &tables.names, &options)?;
         let anchors = AnyTable::create_with(volume, ANCHORS, &tables.anchors, &options)?;
         let content = ValueLog::create(volume, CONTENT, tables.content)?;
-        Ok(Self::over(volume, content, (names, anchors)))
+        let cache = Self::over(volume, content, (names, anchors));
+        match config.ram_bytes {
+            Some(ram_bytes) => cache.within(ram_bytes),
+            None => Ok(cache),
+        }
     }
 
     /// Opens the cache of a volume.
@@ -202,9 +207,27 @@ impl Cache {
             anchors,
             recent: Mutex::default(),
             publishing: Mutex::default(),
-            loaded: Mutex::default(),
+            loaded: Mutex::new(Loaded::new(Limits::default().loaded_bytes)),
+            limits: Limits::default(),
             content_reads: AtomicU64::new(0),
         }
+    }
+
+    /// Limits the RAM of this opening, in bytes: of the cache and of one stream that is encoded against it. Segments and
+    /// prefixes become shorter if there is little. A stream that is decoded takes what its encoder has chosen.
+    ///
+    /// # Errors
+    /// [`Error::Options`] if that is too little for the tables, with the least.
+    pub fn within(mut self, ram_bytes: u64) -> Result<Self> {
+        let tables = [&self.names.config(), &self.anchors.config()];
+        self.limits = Limits::within(ram_bytes, (self.content.config(), tables))?;
+        self.loaded = Mutex::new(Loaded::new(self.limits.loaded_bytes));
+        Ok(self)
+    }
+
+    /// Returns the limits of a stream that is encoded.
+    pub(crate) fn stream_limits(&self) -> StreamLimits {
+        self.limits.stream
     }
 
     /// Returns the places of chunks whose content still exists.
@@ -298,7 +321,7 @@ impl Cache {
             let mut recent = self.recent();
             recent.note_appended(u64::from(found.is_none()));
             recent.add(place_of_container(reference, name), (owner, &container), anchors);
-            recent.bytes() >= RECENT_BYTES_MAX
+            recent.bytes() >= self.limits.recent_bytes
         };
         self.loaded().insert(reference, &Arc::new(container));
         if is_full { self.publish() } else { Ok(()) }

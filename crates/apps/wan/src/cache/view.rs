@@ -6,7 +6,7 @@ use std::sync::Arc;
 use nandex::raw::store::values::ValueRef;
 
 use super::place::key_of_name;
-use super::{Cache, Place};
+use super::{Cache, Place, StreamLimits};
 use crate::Result;
 use crate::container::{Container, Key, Name};
 use crate::owner::Owner;
@@ -21,6 +21,11 @@ pub(crate) struct View<C> {
 impl<C: Deref<Target = Cache>> View<C> {
     pub(crate) fn new(cache: C, owner: Owner) -> Self {
         Self { cache, owner }
+    }
+
+    /// Returns the limits of a stream that is encoded.
+    pub(crate) fn stream_limits(&self) -> StreamLimits {
+        self.cache.stream_limits()
     }
 
     /// Returns the places of chunks whose content still exists.

@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::message::{Message, MessageKind};
 use super::pass::Pass;
 use super::{LIVE_MESSAGES_MAX, LIVE_SEGMENT_BYTES_MAX, LIVE_WINDOW_BYTES_MAX};
-use crate::cache::{Cache, View};
+use crate::cache::{Cache, StreamLimits, View};
 use crate::encode::{EncodeOptions, Encoder};
 use crate::exchange::Sending;
 use crate::frame::Kind;
@@ -56,7 +56,7 @@ impl LiveOptions {
         if !(segment_bytes..=LIVE_WINDOW_BYTES_MAX).contains(&self.window_bytes) {
             return refuse("window_bytes", self.window_bytes, segment_bytes, LIVE_WINDOW_BYTES_MAX);
         }
-        self.encode.cuts()
+        self.encode.cuts(StreamLimits::default())
     }
 }
 

@@ -8,6 +8,7 @@ use nandex::device::Access;
 use nandex::raw::Stated;
 use nandex_wan::{Cache, CacheConfig};
 
+use crate::cmd::document_index::with_hint;
 use crate::console::Console;
 use crate::devices::{EngineArgs, VolumeArgs};
 use crate::held::{STRIPING, create_with, open_index};
@@ -24,7 +25,8 @@ pub struct CacheArgs {
     /// two fifths more of the file
     #[arg(long, value_name = "SIZE", value_parser = size::parse_some_bytes, default_value = "1GiB")]
     size: u64,
-    /// RAM for the tables of a new cache; default: as much as they need
+    /// RAM of the command, for the tables of the cache, content and segments of the stream; default: as much as they
+    /// need
     #[arg(long, value_name = "SIZE", value_parser = size::parse_some_bytes)]
     ram: Option<u64>,
     #[command(flatten)]
@@ -41,7 +43,13 @@ impl CacheArgs {
     pub fn open_or_make(&self, console: &Console) -> Result<Cache> {
         let (place, stated) = (VolumeArgs::sparse(&self.file, self.engine), self.stated.stated());
         if place.is_made() {
-            open((&self.file, self.engine), Access::ReadWrite, &stated)
+            let cache = open((&self.file, self.engine), Access::ReadWrite, &stated)?;
+            match self.ram {
+                Some(ram) => {
+                    cache.within(ram).map_err(explained).with_context(|| place.cannot("use"))
+                }
+                None => Ok(cache),
+            }
         } else {
             self.make(&place, &stated, console)
         }
@@ -50,7 +58,8 @@ impl CacheArgs {
     fn make(&self, place: &VolumeArgs, stated: &Stated, console: &Console) -> Result<Cache> {
         let config =
             CacheConfig { content_bytes: self.size, ram_bytes: self.ram, ..CacheConfig::default() };
-        let log_bytes = config.log_bytes_stated(stated).with_context(|| place.cannot("create"))?;
+        let log_bytes = config.log_bytes_stated(stated).map_err(explained);
+        let log_bytes = log_bytes.with_context(|| place.cannot("create"))?;
         let options = VolumeOptions::default().with_growing_log(log_bytes);
         let make = |volume: &_| Ok(Cache::create_stated(volume, config, stated)?);
         let (db, cache) = create_with(place, (STRIPING, options), console, make)?;
@@ -59,6 +68,12 @@ impl CacheArgs {
         console.note(&format!("{file} is a new cache, of {size} of content"));
         Ok(cache)
     }
+}
+
+/// Adds the option to an error about RAM.
+fn explained(error: nandex_wan::Error) -> anyhow::Error {
+    let is_ram = matches!(error, nandex_wan::Error::Options { field: "RAM", .. });
+    with_hint(error, is_ram.then_some("--ram"))
 }
 
 /// Opens the cache that a file of references was stored with.

@@ -83,6 +83,7 @@ pub fn receive(
     let received = nandex_wan::receive(&cache, (silence.of(channel.from), channel.to), &mut output);
     let received = channel.ends.end(received.map_err(Into::into));
     let stats = output.end(received)?;
+    let ram_bytes = cache.stats().ram_bytes;
     cache.close()?;
-    report::decoded(&stats, figures, console)
+    report::decoded((&stats, ram_bytes), figures, console)
 }

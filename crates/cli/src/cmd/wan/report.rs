@@ -4,7 +4,7 @@ use anyhow::Result;
 use nandex_wan::{DecodeStats, EncodeStats};
 use serde::Serialize;
 
-use crate::console::Console;
+use crate::console::{Console, WithPeak};
 use crate::size::{counted, show_count};
 
 /// The destination of the figures.
@@ -20,7 +20,11 @@ pub enum Figures {
 ///
 /// # Errors
 /// A failed write to stdout.
-pub fn encoded(stats: &EncodeStats, figures: Figures, console: &Console) -> Result<()> {
+pub fn encoded(
+    (stats, ram_bytes): (&EncodeStats, u64),
+    figures: Figures,
+    console: &Console,
+) -> Result<()> {
     let share = percent(stats.known_bytes, stats.stream_bytes);
     let mut text = format!(
         "{} bytes became {}: 1/{:.1}; {share:.1} % of them were known",
@@ -32,14 +36,18 @@ pub fn encoded(stats: &EncodeStats, figures: Figures, console: &Console) -> Resu
         let again = counted(stats.again_segments, "segment");
         text.push_str(&format!("; {again} went again, whose content the other side lacked"));
     }
-    show(stats, text, figures, console)
+    show(&Shown { stats, ram_bytes }, text, figures, console)
 }
 
 /// Shows the figures of a decoder.
 ///
 /// # Errors
 /// A failed write to stdout.
-pub fn decoded(stats: &DecodeStats, figures: Figures, console: &Console) -> Result<()> {
+pub fn decoded(
+    (stats, ram_bytes): (&DecodeStats, u64),
+    figures: Figures,
+    console: &Console,
+) -> Result<()> {
     let mut text = format!(
         "{} bytes from {}: 1/{:.1}",
         show_count(stats.stream_bytes),
@@ -50,14 +58,22 @@ pub fn decoded(stats: &DecodeStats, figures: Figures, console: &Console) -> Resu
         let again = counted(stats.again_segments, "segment");
         text.push_str(&format!("; {again} asked for again"));
     }
-    show(stats, text, figures, console)
+    show(&Shown { stats, ram_bytes }, text, figures, console)
+}
+
+/// The figures of a stream, and the RAM of the cache at its end.
+#[derive(Serialize)]
+struct Shown<'a, T> {
+    #[serde(flatten)]
+    stats: &'a T,
+    ram_bytes: u64,
 }
 
 fn show<T: Serialize>(stats: &T, text: String, figures: Figures, console: &Console) -> Result<()> {
     match figures {
-        Figures::Stdout => console.print(stats, |_| format!("{text}\n")),
+        Figures::Stdout => console.print_peak(stats, |_| format!("{text}\n")),
         Figures::Stderr if console.json => {
-            console.note(&serde_json::to_string(stats)?);
+            console.note(&serde_json::to_string(&WithPeak::of(stats))?);
             Ok(())
         }
         Figures::Stderr => {

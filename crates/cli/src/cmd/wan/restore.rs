@@ -45,6 +45,7 @@ pub fn run(args: &Args, console: &Console) -> Result<()> {
     let decoded = decode(&cache, &mut input, &mut output);
     let decoded = decoded.with_context(|| format!("cannot restore {}", args.file.display()));
     let stats = output.end(decoded)?;
+    let ram_bytes = cache.stats().ram_bytes;
     cache.close()?;
-    report::decoded(&stats, figures, console)
+    report::decoded((&stats, ram_bytes), figures, console)
 }

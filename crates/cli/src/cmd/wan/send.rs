@@ -56,9 +56,10 @@ pub fn send(
     let channel = Channel::open(to)?;
     let sent = nandex_wan::send(&cache, &mut input, (channel.from, channel.to), options);
     let stats = channel.ends.end(sent.map_err(Into::into))?;
+    let ram_bytes = cache.stats().ram_bytes;
     cache.close()?;
     let figures = if to.is_none() { Figures::Stderr } else { Figures::Stdout };
-    report::encoded(&stats, figures, console)
+    report::encoded((&stats, ram_bytes), figures, console)
 }
 
 /// A file that is read, or stdin.

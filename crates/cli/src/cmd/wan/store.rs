@@ -39,6 +39,7 @@ pub fn run(args: &Args, console: &Console) -> Result<()> {
     let mut output = Output::begin(Some(&args.output), console)?;
     let encoded = encode(&cache, &mut input, &mut output, options);
     let stats = output.end(encoded.map_err(Into::into))?;
+    let ram_bytes = cache.stats().ram_bytes;
     cache.close()?;
-    report::encoded(&stats, Figures::Stdout, console)
+    report::encoded((&stats, ram_bytes), Figures::Stdout, console)
 }
