@@ -10,6 +10,7 @@
 
 pub mod ascii_words;
 pub mod characters;
+pub mod cut;
 pub mod documents;
 mod error;
 pub mod parts;

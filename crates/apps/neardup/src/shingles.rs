@@ -67,6 +67,34 @@ impl Shingles {
         }
     }
 
+    /// Replaces the shingles by those of the next part of a text whose words end with it: those that end in this part.
+    pub(crate) fn take_next(&mut self, part: &str) {
+        let first = (self.spans.len() + 1).saturating_sub(self.shingling.length);
+        let carried = self.spans.get(first..).unwrap_or_default();
+        let (Some((from, _)), Some((_, to))) = (carried.first(), carried.last()) else {
+            return self.take(part);
+        };
+        let mut bytes = self.bytes[*from..*to].to_vec();
+        let mut spans: Vec<(usize, usize)> =
+            carried.iter().map(|(start, end)| (start - from, end - from)).collect();
+        self.take(part);
+        bytes.push(b' ');
+        let by = bytes.len();
+        spans.extend(self.spans.iter().map(|(start, end)| (start + by, end + by)));
+        bytes.extend_from_slice(&self.bytes);
+        (self.bytes, self.spans) = (bytes, spans);
+    }
+
+    /// Returns whether there are as many words or characters as a shingle has.
+    pub(crate) fn has_whole(&self) -> bool {
+        self.spans.len() >= self.shingling.length
+    }
+
+    /// Forgets the text.
+    pub(crate) fn clear(&mut self) {
+        self.take("");
+    }
+
     fn take_chars(&mut self, text: impl Iterator<Item = char>) {
         match self.shingling.unit {
             Unit::Words => {
@@ -131,6 +159,11 @@ impl Shingles {
     /// Replaces the content of `hashes` by the shingles' hashes.
     pub fn hash(&self, scheme: Scheme, hashes: &mut Vec<u64>) {
         hashes.clear();
+        self.hash_more(scheme, hashes);
+    }
+
+    /// Adds the shingles' hashes to `hashes`.
+    pub(crate) fn hash_more(&self, scheme: Scheme, hashes: &mut Vec<u64>) {
         hashes.extend(self.iter().map(|shingle| scheme.hash(shingle)));
     }
 }

@@ -47,6 +47,21 @@ pub enum Error {
         /// The most bytes of a term.
         bytes_max: usize,
     },
+    /// A document whose terms do not fit the RAM.
+    #[error(
+        "document {document}: the terms of its {bytes} bytes do not fit the RAM of {ram_bytes} bytes; split it, leave it out, or \
+         give RAM of {least_bytes} bytes or more"
+    )]
+    DocumentOverRam {
+        /// The document.
+        document: String,
+        /// The bytes of its text.
+        bytes: u64,
+        /// The RAM of the index.
+        ram_bytes: u64,
+        /// RAM that suffices.
+        least_bytes: u64,
+    },
     /// A document that is in the index already, or twice in one run.
     #[error(
         "document {document} is in the index already, {difference}; remove the old one first, give each document an id \

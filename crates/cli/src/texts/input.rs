@@ -52,7 +52,7 @@ struct ReadingArgs {
     /// Handling of bytes that are not UTF-8
     #[arg(long, value_name = "HOW", default_value = "strict")]
     decoding: DecodingArg,
-    /// Longest document
+    /// Longest document; for an index, at most an eighth of --ram
     #[arg(long, value_name = "SIZE", value_parser = size::parse_some_bytes, default_value = "64MiB")]
     document_bytes: u64,
 }
@@ -141,6 +141,18 @@ impl OptionalInputArgs {
     /// As [`InputArgs::find`].
     pub fn find(&self) -> Result<Inputs> {
         self.reading.find(&self.inputs)
+    }
+}
+
+/// The part of the RAM of an index that a document may be: its text is read, decoded and passed on.
+const DOCUMENTS_EACH: u64 = 8;
+
+impl Inputs {
+    /// Limits the documents to a part of the RAM of an index.
+    pub fn within(mut self, ram_bytes: u64) -> Self {
+        let most = usize::try_from(ram_bytes / DOCUMENTS_EACH).unwrap_or(usize::MAX);
+        self.reading.document_bytes_max = self.reading.document_bytes_max.min(most);
+        self
     }
 }
 

@@ -22,7 +22,9 @@ pub fn hint(error: &nandex_corpus::Error) -> Option<&'static str> {
     use nandex_corpus::Error;
     Some(match error {
         Error::Utf8 { .. } => "--decoding replace or --decoding ignore reads it",
-        Error::DocumentTooLong { .. } => "--document-bytes",
+        Error::DocumentTooLong { .. } => {
+            "--document-bytes, and --ram of eight times the document or more"
+        }
         Error::Scratch { .. } => "TMPDIR names that folder",
         _ => return None,
     })

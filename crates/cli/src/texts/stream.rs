@@ -15,9 +15,9 @@ use crate::interrupt::Interrupt;
 use super::input::Inputs;
 
 /// The most documents of a batch.
-const BATCH_DOCUMENTS: usize = 256;
+const BATCH_DOCUMENTS: usize = 128;
 /// The number of bytes of text from which on a batch is full.
-const BATCH_BYTES: usize = 1 << 20;
+const BATCH_BYTES: usize = 256 << 10;
 /// The number of batches that wait.
 const BATCHES: usize = 2;
 /// The interval at which an interrupt is checked while no documents arrive.

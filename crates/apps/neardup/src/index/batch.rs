@@ -12,9 +12,11 @@ use super::verify::Sketch;
 use super::{Index, id_hash, text_hash};
 use crate::{Document, Error, Result};
 
-/// The most documents of a batch, and the bytes of text at which it is full.
+/// The most documents of a batch. The bytes of text at which it is full are a part of the RAM, within these limits.
 pub(super) const BATCH_DOCUMENTS: usize = 4096;
-const BATCH_BYTES: usize = 8 << 20;
+const BATCH_BYTES_MAX: usize = 8 << 20;
+const BATCH_BYTES_MIN: usize = 1 << 20;
+const BATCHES_EACH: u64 = 32;
 
 /// The hashes of an incoming document, and the records in the tables with its id or its text.
 pub(super) struct Known {
@@ -200,11 +202,13 @@ fn repeated(id: &str, is_same: bool) -> Error {
 /// Returns the next documents, as many as fit a batch, and the error that followed them.
 pub(super) fn next_batch(
     documents: &mut impl Iterator<Item = DocumentResult>,
-    documents_max: usize,
+    (documents_max, ram_bytes): (usize, u64),
 ) -> (Vec<Document>, Option<nandex_corpus::Error>) {
     let mut batch = Vec::new();
     let mut bytes = 0;
-    while batch.len() < documents_max && bytes < BATCH_BYTES {
+    let bytes_max = usize::try_from(ram_bytes / BATCHES_EACH).unwrap_or(usize::MAX);
+    let bytes_max = bytes_max.clamp(BATCH_BYTES_MIN, BATCH_BYTES_MAX);
+    while batch.len() < documents_max && bytes < bytes_max {
         match documents.next() {
             None => break,
             Some(Err(error)) => return (batch, Some(error)),

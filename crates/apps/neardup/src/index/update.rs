@@ -90,7 +90,8 @@ impl Index {
         let mut documents = documents.into_iter();
         let mut updated = Updated::default();
         loop {
-            let (batch, failure) = next_batch(&mut documents, self.batch_documents);
+            let (batch, failure) =
+                next_batch(&mut documents, (self.batch_documents, self.config.ram_bytes));
             if !batch.is_empty() {
                 let batch = self.apply(batch, repeats, &mut updated)?;
                 for (place, document) in batch.documents.iter().enumerate() {

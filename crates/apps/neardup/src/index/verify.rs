@@ -4,13 +4,14 @@ use std::collections::BTreeSet;
 use std::sync::atomic::Ordering::Relaxed;
 
 use nandex::raw::signature::{Family, Scheme, Signature};
+use nandex_corpus::cut::{PART_BYTES, is_long, parts_of};
 use nandex_corpus::documents::vector_of;
 use nandex_corpus::parts::{Threads, in_parts};
 
 use super::Index;
 use super::record::Decision;
 use crate::measure::{self, nearness_to_bytes};
-use crate::{Error, Result, Shingles};
+use crate::{Error, Result, Shingles, Unit};
 
 /// The number of records read at a time, about half a KiB each.
 const RECORDS_MAX: usize = 4096;
@@ -175,12 +176,65 @@ impl Sketches<'_> {
 
     /// Hashes the shingles of a text, and returns whether there are any.
     fn hash(&mut self, text: &str, scheme: Scheme) -> bool {
-        self.shingles.take(text);
-        self.shingles.hash(scheme, &mut self.hashes);
+        if is_long(text) && self.index.state.shingling.unit == Unit::Words {
+            hash_parts(&mut self.shingles, parts_of(text, PART_BYTES), scheme, &mut self.hashes);
+        } else {
+            self.shingles.take(text);
+            self.shingles.hash(scheme, &mut self.hashes);
+        }
         !self.hashes.is_empty()
+    }
+}
+
+/// Replaces `hashes` by those of the shingles of words of a text in parts.
+fn hash_parts<'t>(
+    shingles: &mut Shingles,
+    parts: impl Iterator<Item = &'t str>,
+    scheme: Scheme,
+    hashes: &mut Vec<u64>,
+) {
+    hashes.clear();
+    shingles.clear();
+    for part in parts {
+        shingles.take_next(part);
+        if shingles.has_whole() {
+            shingles.hash_more(scheme, hashes);
+        }
+    }
+    // A text with fewer words has one shingle of them.
+    if hashes.is_empty() {
+        shingles.hash(scheme, hashes);
     }
 }
 
 fn no_vector(reason: String) -> Error {
     Error::Options { field: "vector", reason }
+}
+
+#[cfg(test)]
+mod tests {
+    use nandex::raw::signature::Scheme;
+    use nandex_corpus::cut::parts_of;
+
+    use super::hash_parts;
+    use crate::{Shingles, Shingling};
+
+    #[test]
+    fn a_text_in_parts_has_the_shingles_of_the_whole() {
+        let word = |it: u64| format!("W{}{}", it * it % 97, if it % 7 == 0 { " . " } else { "" });
+        let words: Vec<String> = (0..900).map(word).collect();
+        for text in [words.join(" "), words.join(" \u{e9}\u{301} "), "a b".into(), " . ".into()] {
+            for length in [1, 3, 5] {
+                let mut shingles = Shingles::new(Shingling { length, ..Shingling::default() });
+                let mut whole = Vec::new();
+                shingles.take(&text);
+                shingles.hash(Scheme::Fast, &mut whole);
+                for bytes in [1, 7, 1000] {
+                    let mut found = Vec::new();
+                    hash_parts(&mut shingles, parts_of(&text, bytes), Scheme::Fast, &mut found);
+                    assert_eq!(found, whole, "{length} words, {bytes} bytes");
+                }
+            }
+        }
+    }
 }

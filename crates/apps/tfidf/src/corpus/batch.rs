@@ -90,22 +90,42 @@ pub(super) struct DocumentEntry {
 #[derive(Debug)]
 pub(super) struct Analysed {
     tokens: Tokens,
+    /// The number of tokens that are also the last ones of the part before.
+    carried: usize,
     keys: Vec<TermKey>,
 }
 
 impl Analysed {
     pub(super) fn of(text: &str, analyser: &Analyser) -> Self {
+        Self::after(None, text, analyser)
+    }
+
+    /// Analyses a part of a text. It begins with the last tokens of the part before, for terms that cross both.
+    pub(super) fn after(before: Option<&Self>, text: &str, analyser: &Analyser) -> Self {
         let mut tokens = Tokens::default();
         analyser.analyse(text, &mut tokens);
-        let keys = analyser.terms(&tokens).map(TermKey::of).collect();
-        Self { tokens, keys }
+        let mut carried = 0;
+        if let Some(Self { tokens: before, .. }) = before {
+            carried = (analyser.analysis().ngram_max - 1).min(before.len());
+            tokens = before.carried_into(carried, tokens);
+        }
+        tokens.shrink();
+        let mut keys = Vec::with_capacity(terms_of(tokens.len(), analyser.analysis()));
+        keys.extend(analyser.terms(&tokens).map(TermKey::of));
+        Self { tokens, carried, keys }
     }
+}
+
+/// Returns the number of terms of a text with this number of tokens.
+fn terms_of(tokens: usize, analysis: &Analysis) -> usize {
+    let lengths = analysis.ngram_min..=analysis.ngram_max.min(tokens);
+    lengths.map(|length| tokens + 1 - length).sum()
 }
 
 /// Some documents.
 ///
-/// It is full when its occurrences and texts take its RAM. A single document is always taken whole, so a longer one
-/// takes more.
+/// It is full when its occurrences and texts take its RAM. A document is always taken whole, if need be in several
+/// parts.
 #[derive(Debug)]
 pub(super) struct Batch {
     hasher: KeyHasher,
@@ -150,7 +170,25 @@ impl Batch {
         &mut self,
         (name, document): (&str, DocumentEntry),
         analysis: &Analysis,
-        Analysed { tokens, keys }: &Analysed,
+        analysed: &Analysed,
+    ) -> Result<()> {
+        self.add_part(name, analysis, analysed)?;
+        self.end(document);
+        Ok(())
+    }
+
+    /// Ends the document whose parts were added.
+    pub(super) fn end(&mut self, document: DocumentEntry) {
+        self.documents.push(document);
+        self.ids.insert(document.id, document.text);
+    }
+
+    /// Takes the terms of a part of the current document.
+    pub(super) fn add_part(
+        &mut self,
+        name: &str,
+        analysis: &Analysis,
+        Analysed { tokens, carried, keys }: &Analysed,
     ) -> Result<()> {
         let first = self.spans.len() as u32;
         self.take_tokens(name, tokens)?;
@@ -161,14 +199,14 @@ impl Batch {
             if let Some(term) = tokens.ngrams(length).find(|term| term.len() > TERM_BYTES_MAX) {
                 return Err(too_long(name, term));
             }
-            let of_length = keys.by_ref().take(tokens.len() + 1 - length);
-            for (token, key) in (first..).zip(of_length) {
+            // Terms of the tokens before are in the part before.
+            let (all, skipped) = (tokens.len() + 1 - length, (carried + 1).saturating_sub(length));
+            let of_length = keys.by_ref().take(all);
+            for (token, key) in (first..).zip(of_length).skip(skipped) {
                 self.push(*key, tag, token);
             }
-            self.occurrences += tokens.len() + 1 - length;
+            self.occurrences += all - skipped;
         }
-        self.documents.push(document);
-        self.ids.insert(document.id, document.text);
         Ok(())
     }
 
@@ -276,6 +314,11 @@ impl Batch {
         let documents = self.documents.len();
         let is_last = documents as u64 + 1 >= 1 << (u32::BITS - NGRAM_BITS);
         is_last || self.ram_bytes() >= self.ram_bytes
+    }
+
+    /// Returns whether a document in several parts takes more RAM than all of a batch may.
+    pub(super) fn is_exceeded(&self) -> bool {
+        self.ram_bytes() > self.ram_bytes
     }
 
     /// Returns its RAM, in bytes. A bucket takes an eighth more than its content, on average.

@@ -68,8 +68,8 @@ pub const RAM_BYTES_MIN: u64 = 64 << 20;
 pub struct CorpusConfig {
     /// RAM of all its tables and batches, in bytes; 256 MiB by default and at least [`RAM_BYTES_MIN`]. It may differ
     /// between openings. If the vocabulary of an index needs more, an error reports that a table cannot grow. The
-    /// current text and its different terms, about 100 bytes each, are in RAM as a whole, so a very long document may
-    /// take more.
+    /// different terms of a document are in RAM as a whole: one whose terms take more than three eighths of it is
+    /// refused, with the RAM that it needs.
     pub ram_bytes: u64,
 }
 
@@ -104,7 +104,7 @@ impl CorpusConfig {
 
     /// Returns the RAM of incoming documents.
     fn update_bytes(&self) -> usize {
-        usize::try_from(self.ram_bytes / 2).unwrap_or(usize::MAX / 4)
+        usize::try_from(self.ram_bytes / 8 * 3).unwrap_or(usize::MAX / 4)
     }
 
     /// Returns the RAM of a part of a model.

@@ -7,7 +7,7 @@
 //! | `texts` | number of a run and a block | the block; and the state of the index | 1/16 |
 //! | `documents` | hash of a document's id | hash of its text | 1/8 |
 //!
-//! A batch of documents takes 1/2 while documents come in, and a fitted model 1/4 and more afterwards. The rest is for
+//! A batch of documents takes 3/8 while documents come in, and a fitted model 1/4 and more afterwards. The rest is for
 //! the log's blocks and for buffers of reads and writes.
 
 use nandex::large::ValuesConfig;

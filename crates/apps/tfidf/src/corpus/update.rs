@@ -2,6 +2,7 @@
 
 use nandex::Table;
 use nandex_corpus::DocumentResult;
+use nandex_corpus::cut::{PART_BYTES, is_long, parts_of};
 use nandex_corpus::parts::{Threads, in_parts_meanwhile};
 
 use super::batch::{Analysed, Batch, DocumentEntry};
@@ -17,8 +18,11 @@ use crate::{Document, Error, Result};
 const GROUP: usize = 512;
 const DOCUMENTS_MIN: usize = 16;
 
-/// The bytes of text at which a group is large enough. Two are in RAM.
-const GROUP_BYTES: usize = 2 << 20;
+/// The most and the least bytes of text at which a group is large enough, and the part of the RAM that they are. Two
+/// groups are in RAM, and their terms, which take six times their text.
+const GROUP_BYTES_MAX: usize = 2 << 20;
+const GROUP_BYTES_MIN: usize = 128 << 10;
+const GROUPS_EACH: u64 = 256;
 
 /// The treatment of a document whose id is already in the index.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -130,14 +134,20 @@ impl Corpus {
         let mut updated = Updated::default();
         let mut batch = Batch::new(self.blocks.hasher(), self.batch_bytes);
         let (mut group, analyser) = (Group::default(), self.analyser.clone());
+        let group_bytes =
+            usize::try_from(self.config.ram_bytes / GROUPS_EACH).unwrap_or(usize::MAX);
+        let group_bytes = group_bytes.clamp(GROUP_BYTES_MIN, GROUP_BYTES_MAX);
         loop {
-            let documents = next_group(&mut documents)?;
+            let documents = next_group(&mut documents, group_bytes)?;
             let is_end = documents.is_empty();
             let (mut next, skipped) = self.taken(documents, (&group, &batch), change)?;
             updated.skipped += skipped;
             // The terms of a group are counted while those of the next are found.
             let find = |part: &[(Document, DocumentEntry)]| {
-                let of = |(document, _): &(Document, _)| Analysed::of(&document.text, &analyser);
+                let of = |(document, _): &(Document, _)| match is_long(&document.text) {
+                    true => Analysed::of("", &analyser),
+                    false => Analysed::of(&document.text, &analyser),
+                };
                 part.iter().map(of).collect::<Vec<_>>()
             };
             let count = || self.count(&mut batch, &group, change, &mut updated);
@@ -172,12 +182,48 @@ impl Corpus {
         for ((document, entry), analysed) in
             group.documents.iter().zip(group.analysed.iter().flatten())
         {
-            batch.add((&document.id, *entry), self.analyser.analysis(), analysed)?;
+            if is_long(&document.text) {
+                self.apply(batch, change, updated)?;
+                self.add_long(batch, (document, *entry))?;
+            } else {
+                batch.add((&document.id, *entry), self.analyser.analysis(), analysed)?;
+            }
             if batch.is_full() {
                 self.apply(batch, change, updated)?;
             }
         }
         Ok(())
+    }
+
+    /// Adds a long document to an empty batch, in parts.
+    fn add_long(
+        &self,
+        batch: &mut Batch,
+        (document, entry): (&Document, DocumentEntry),
+    ) -> Result<()> {
+        let mut before: Option<Analysed> = None;
+        let mut taken_bytes = 0;
+        for part in parts_of(&document.text, PART_BYTES) {
+            let analysed = Analysed::after(before.as_ref(), part, &self.analyser);
+            batch.add_part(&document.id, self.analyser.analysis(), &analysed)?;
+            taken_bytes += part.len() as u64;
+            if batch.is_exceeded() {
+                return Err(self.too_long((document, taken_bytes)));
+            }
+            before = Some(analysed);
+        }
+        batch.end(entry);
+        Ok(())
+    }
+
+    /// Returns the error of a document of which so many bytes fit.
+    fn too_long(&self, (document, taken_bytes): (&Document, u64)) -> Error {
+        let (bytes, ram_bytes) = (document.text.len() as u64, self.config.ram_bytes);
+        // Less than in proportion, because terms recur.
+        let least_bytes =
+            (u128::from(ram_bytes) * u128::from(bytes)).div_ceil(taken_bytes.max(1).into());
+        let least_bytes = u64::try_from(least_bytes).unwrap_or(u64::MAX).next_multiple_of(1 << 20);
+        Error::DocumentOverRam { document: document.id.clone(), bytes, ram_bytes, least_bytes }
     }
 
     /// Returns which of some documents are to be counted, after those of a group and a batch; and the number of the
@@ -258,10 +304,13 @@ impl Corpus {
 }
 
 /// Returns the next documents, as many as fit; none at the end.
-fn next_group(documents: &mut impl Iterator<Item = DocumentResult>) -> Result<Vec<Document>> {
+fn next_group(
+    documents: &mut impl Iterator<Item = DocumentResult>,
+    group_bytes: usize,
+) -> Result<Vec<Document>> {
     let mut group = Vec::new();
     let mut bytes = 0;
-    while group.len() < GROUP && bytes < GROUP_BYTES {
+    while group.len() < GROUP && bytes < group_bytes {
         let Some(document) = documents.next() else { break };
         let document = document?;
         bytes += document.text.len();
@@ -280,4 +329,53 @@ fn changed(total: u64, amount: i64) -> Result<u64> {
     total.checked_add_signed(amount).ok_or_else(|| Error::Contradiction {
         reason: format!("{amount} more than {total} documents or occurrences"),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use nandex::raw::store::hash::{HashKind, KeyHasher};
+
+    use super::{Analysed, Batch, parts_of};
+    use crate::Analysis;
+    use crate::corpus::batch::DocumentEntry;
+    use crate::corpus::runs::Delta;
+    use crate::tokenise::{Analyser, TermKey};
+
+    /// Counts a text that is cut into parts of at least this many bytes.
+    fn counted(text: &str, bytes: usize, analyser: &Analyser) -> BTreeMap<Vec<u8>, (i64, i64)> {
+        let mut batch = Batch::new(KeyHasher::new(HashKind::Xxh3, 3), 64 << 20);
+        let mut before = None;
+        for part in parts_of(text, bytes) {
+            let analysed = Analysed::after(before.as_ref(), part, analyser);
+            batch.add_part("name", analyser.analysis(), &analysed).unwrap();
+            before = Some(analysed);
+        }
+        let key = TermKey::of(text.as_bytes());
+        batch.end(DocumentEntry { id: key, text: key });
+        batch.seal();
+        let mut counts = BTreeMap::new();
+        let take = |_, text: &[u8], delta: Delta| {
+            counts.insert(text.to_vec(), (delta.documents, delta.occurrences));
+            Ok(())
+        };
+        batch.for_each(take).unwrap();
+        counts
+    }
+
+    #[test]
+    fn a_document_in_parts_has_the_terms_of_the_whole() {
+        let word = |it: u64| format!("w{}{}", it * it % 97, if it % 7 == 0 { " ." } else { "" });
+        let words: Vec<String> = (0..3000).map(word).collect();
+        let text = words.join(" ") + " \u{3a3}\u{391}\u{3a3} end";
+        for (min, max) in [(1, 1), (1, 3), (2, 4), (3, 3)] {
+            let analyser = Analyser::new(&Analysis::default().ngrams(min, max)).unwrap();
+            let whole = counted(&text, usize::MAX, &analyser);
+            assert!(whole.values().all(|(documents, _)| *documents == 1));
+            for bytes in [1, 5, 100, 4000] {
+                assert_eq!(counted(&text, bytes, &analyser), whole, "{min}-{max}, {bytes} bytes");
+            }
+        }
+    }
 }

@@ -99,6 +99,30 @@ impl Tokens {
         spans.map(move |span| &self.bytes[span[0].0..span[length - 1].1])
     }
 
+    /// Releases what only the analysis of a text needs: twice its bytes, and the space that lists have grown by.
+    pub(crate) fn shrink(&mut self) {
+        self.ascii = AsciiWords::default();
+        self.bytes.shrink_to_fit();
+        self.spans.shrink_to_fit();
+    }
+
+    /// Returns the last `count` tokens, followed by all of `later`; without any if `count` is 0.
+    pub(crate) fn carried_into(&self, count: usize, later: Self) -> Self {
+        let first = self.spans.len().saturating_sub(count);
+        let (Some((from, _)), Some((_, to))) = (self.spans[first..].first(), self.spans.last())
+        else {
+            return later;
+        };
+        let mut joined = Self { bytes: self.bytes[*from..*to].to_vec(), ..Self::default() };
+        joined.bytes.push(b' ');
+        let moved = |by: usize| move |(start, end): &(usize, usize)| (start + by, end + by);
+        joined.spans =
+            self.spans[first..].iter().map(|(start, end)| (start - from, end - from)).collect();
+        joined.spans.extend(later.spans.iter().map(moved(joined.bytes.len())));
+        joined.bytes.extend_from_slice(&later.bytes);
+        joined
+    }
+
     fn clear(&mut self) {
         self.bytes.clear();
         self.spans.clear();

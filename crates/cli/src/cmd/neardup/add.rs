@@ -97,7 +97,7 @@ pub fn add(
     let target = find(&args.index, (&args.near, &args.make), console)?;
     let Target { mut index, file, is_resumed } = target;
     let kind = Kind::of(&index);
-    let inputs = inputs.holding(kind.content);
+    let inputs = inputs.holding(kind.content).within(args.index.ram);
     let skips = args.skip_repeats || is_resumed;
     let repeats = if skips { Repeats::Skip } else { Repeats::Refuse };
     let start = Instant::now();

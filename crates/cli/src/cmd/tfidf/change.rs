@@ -73,6 +73,7 @@ pub fn change(
     let Target { index: mut corpus, file, .. } = target;
     let (start, before) = (Instant::now(), corpus.documents());
     let what = if change == Change::Remove { "removing" } else { "adding" };
+    let inputs = inputs.within(ram_bytes);
     let mut stream = Stream::start(inputs, (what, OnInterrupt::End), (console, interrupt))?;
     let updated = match change {
         Change::Add(repeats) => corpus.update(&mut stream, repeats),

@@ -15,6 +15,7 @@ fn hint(error: &Error) -> Option<&'static str> {
         Error::NoSpace(nandex::Error::ValuesFull { .. }) => "an index that is built again grows",
         Error::Input(error) => return crate::texts::hint(error),
         Error::Repeated { .. } => "--skip-repeats leaves out those with the same text",
+        Error::DocumentOverRam { .. } => "--ram",
         Error::NoTerms { .. } => "--min-df, --max-df",
         _ => return None,
     })
