@@ -236,6 +236,7 @@ fn summarise(options: &Options, totals: Totals, figures: &Figures) -> Summary {
         forgotten_entries: figures.forgotten.0,
         forgotten_entries_life: figures.forgotten.1,
         index_bytes: figures.after.flash_bytes,
+        ram_bytes: figures.after.ram_bytes,
         ram_bytes_per_entry: figures.after.ram_bytes_per_entry(),
         reads_per_lookup: reads_per_lookup(&figures.before, &figures.after),
         bytes_per_s: if elapsed_s > 0.0 { float(done.bytes) / elapsed_s } else { 0.0 },

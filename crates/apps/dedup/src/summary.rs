@@ -39,7 +39,9 @@ pub struct Summary {
     pub forgotten_entries_life: u64,
     /// Bytes of flash that the table occupies after the run.
     pub index_bytes: u64,
-    /// Bytes of RAM that the table uses after the run, for each of its entries.
+    /// Bytes of RAM that the table uses after the run.
+    pub ram_bytes: u64,
+    /// The same for each of its entries.
     pub ram_bytes_per_entry: f64,
     /// Flash pages read for each lookup of this run. Chunks repeated within a batch of at most 4,096
     /// are looked up once, and so are the chunks of zeros of a hole.
@@ -145,6 +147,7 @@ pub(crate) mod tests {
             forgotten_entries: 7,
             forgotten_entries_life: 19,
             index_bytes: 8 << 20,
+            ram_bytes: 25 << 20,
             ram_bytes_per_entry: 2.5,
             reads_per_lookup: 1.02,
             bytes_per_s: 800e6,
@@ -209,7 +212,7 @@ pub(crate) mod tests {
         let expected = "average_bytes bytes_per_s chunker command date dedup_ratio duplicate_bytes \
             duplicate_fraction elapsed_s files forgotten_entries forgotten_entries_life \
             hash index_bytes index_entries interrupted largest_duplicate_directories \
-            largest_duplicate_files ram_bytes_per_entry reads_per_lookup skipped \
+            largest_duplicate_files ram_bytes ram_bytes_per_entry reads_per_lookup skipped \
             skipped_by_kind skipped_count total_bytes total_chunks unique_chunks \
             unreadable_count version";
         assert_eq!(keys.join(" "), expected);

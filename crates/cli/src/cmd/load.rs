@@ -57,6 +57,8 @@ struct Loaded {
     /// The number of records of any size that its log overwrote meanwhile.
     overwritten: u64,
     interrupted: bool,
+    /// RAM of the table at the end.
+    ram_bytes: u64,
     #[serde(flatten)]
     files: Option<FileBytes>,
 }
@@ -92,6 +94,7 @@ pub fn run(args: &Args, console: &Console) -> Result<()> {
         evicted: opened.structure.stats().evicted,
         overwritten: overwritten(&opened.structure),
         interrupted: interrupt.is_set(),
+        ram_bytes: opened.structure.stats().ram_bytes,
         files: None,
     };
     opened.close()?;

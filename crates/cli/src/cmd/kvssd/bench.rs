@@ -46,6 +46,11 @@ struct BenchedSize {
     device: String,
     index: String,
     depth: usize,
+    /// RAM of the drive at the end.
+    ram_bytes: u64,
+    /// The most memory of the process that was resident until then, where the kernel says it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    resident_peak_bytes: Option<u64>,
     runs: Vec<RunReport>,
 }
 
@@ -80,12 +85,13 @@ fn run_size<D: MeasuredDrive>(
         read_percent: args.read_percent,
         seed: args.seed,
     };
-    let (runs, index) = args.drive.with(|drive, space| {
+    let (runs, index, ram_bytes) = args.drive.with(|drive, space| {
         let runs = plan.run(space, &mut |_| !interrupt.is_set())?;
-        Ok((runs, drive.info()?.index))
+        Ok((runs, drive.info()?.index, drive.stats()?.ram_bytes))
     })?;
     let (device, depth) = (args.drive.device(), args.depth);
-    Ok(BenchedSize { value_bytes, device, index, depth, runs })
+    let resident_peak_bytes = nandex::device::resident_peak_bytes();
+    Ok(BenchedSize { value_bytes, device, index, depth, ram_bytes, resident_peak_bytes, runs })
 }
 
 fn text(size: &BenchedSize) -> String {
