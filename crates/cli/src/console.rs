@@ -48,8 +48,8 @@ impl Console {
         Ok(out.flush()?)
     }
 
-    /// Prints the result of a verb that works within stated RAM: JSON also has `resident_peak_bytes`, the most memory of
-    /// the process that was resident so far, where the kernel says it.
+    /// Prints the result of a verb that works within stated RAM: JSON also has `resident_peak_bytes`, the most memory
+    /// of the process that was resident so far, where the kernel says it.
     ///
     /// # Errors
     /// As [`print`](Self::print).

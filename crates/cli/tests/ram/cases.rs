@@ -109,7 +109,7 @@ pub const CASES: &[Case] = &[
     Case {
         name: "tfidf update",
         inputs: &[Input::Documents, Input::Document],
-        before: &["tfidf build t.nandex long.jsonl --ram 64MiB"],
+        before: &["tfidf build t.nandex long.jsonl --ram 256MiB"],
         command: "tfidf update t.nandex docs.jsonl --ram {ram} --json",
         sizes_mib: DOCUMENT_SIZES,
     },
@@ -133,7 +133,8 @@ pub const CASES: &[Case] = &[
         "load bufferhash",
         &[Input::Records],
         &[
-            "create t.nandex --entries {n} --key-bytes 8 --value-bytes 8 --structure bufferhash --ram {ram} --policy fifo",
+            "create t.nandex --entries {n} --key-bytes 8 --value-bytes 8 --structure bufferhash --policy fifo \
+             --ram {ram}",
         ],
         "load t.nandex records.csv --format csv --key-format u64 --json",
     ),
@@ -141,7 +142,8 @@ pub const CASES: &[Case] = &[
         "load slicehash",
         &[Input::Records],
         &[
-            "create t.nandex --entries {n} --key-bytes 8 --value-bytes 8 --structure slicehash --ram {ram} --policy fifo",
+            "create t.nandex --entries {n} --key-bytes 8 --value-bytes 8 --structure slicehash --policy fifo \
+             --ram {ram}",
         ],
         "load t.nandex records.csv --format csv --key-format u64 --json",
     ),

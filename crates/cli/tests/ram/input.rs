@@ -3,7 +3,7 @@
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
-use std::sync::{LazyLock, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 
 use crate::measure::Scale;
 
@@ -26,10 +26,18 @@ pub enum Input {
     Tree,
 }
 
-/// The folder of all inputs, and those that are in it.
-static MADE: LazyLock<(tempfile::TempDir, Mutex<Vec<(Input, Scale)>>)> = LazyLock::new(|| {
-    (tempfile::tempdir().expect("a temporary folder can be made"), Mutex::default())
-});
+/// The inputs that this process has made.
+static MADE: Mutex<Vec<(Input, Scale)>> = Mutex::new(Vec::new());
+
+/// Returns the folder of the inputs of a scale.
+fn folder(scale: Scale) -> PathBuf {
+    Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("ram-{scale:?}"))
+}
+
+/// Removes all inputs of a scale.
+pub fn remove_all(scale: Scale) -> io::Result<()> {
+    fs::remove_dir_all(folder(scale))
+}
 
 impl Input {
     /// Puts a link to the input into a folder.
@@ -41,12 +49,13 @@ impl Input {
 
     /// Returns the path of the input, made if this is the first use.
     fn make(self, scale: Scale) -> PathBuf {
-        let (folder, made) = &*MADE;
-        let folder = folder.path().join(format!("{scale:?}"));
-        let mut made = made.lock().unwrap_or_else(PoisonError::into_inner);
+        let folder = folder(scale);
+        let mut made = MADE.lock().unwrap_or_else(PoisonError::into_inner);
         let path = folder.join(self.name());
         if !made.contains(&(self, scale)) {
             fs::create_dir_all(&folder).expect("the folder is writable");
+            // An earlier process may have left one.
+            let _ = fs::remove_dir_all(&path).or_else(|_| fs::remove_file(&path));
             self.write(&path, scale).expect("the input can be written");
             made.push((self, scale));
         }
@@ -93,7 +102,7 @@ impl Input {
 fn write_stream(path: &Path, bytes: u64) -> io::Result<()> {
     let mut out = File::create(path)?;
     (0..bytes >> 20).try_for_each(|block| {
-        let seed = if block % 2 == 0 { block } else { mix(block) % block & !1 };
+        let seed = if block % 2 == 0 { block } else { (mix(block) % block) & !1 };
         out.write_all(&noise(seed << 32, 1 << 20))
     })
 }

@@ -50,6 +50,24 @@ fn a_benchmark_of_a_drive_takes_the_ram_of_its_index() {
     assert_kept("kvssd bench");
 }
 
+#[test]
+fn a_stream_that_is_stored_or_sent_takes_the_stated_ram() {
+    ["wan store", "wan send"].into_iter().for_each(assert_kept);
+}
+
+#[test]
+fn term_frequencies_take_the_stated_ram_however_long_a_document_is() {
+    let names =
+        ["tfidf build, 70 KB", "tfidf build, folder", "tfidf build, 12.7 MB", "tfidf update"];
+    names.into_iter().for_each(assert_kept);
+}
+
+#[test]
+fn near_duplicates_take_the_stated_ram_however_long_a_document_is() {
+    let names = ["neardup index, 70 KB", "neardup index, folder", "neardup index, 12.7 MB"];
+    names.into_iter().for_each(assert_kept);
+}
+
 /// Prints the table of all cases, or of those whose names contain `NANDEX_RAM_ONLY`. With `NANDEX_RAM_JSON`, writes a
 /// line of JSON for each run to that file too.
 #[test]

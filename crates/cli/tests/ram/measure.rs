@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use crate::cases::Case;
 
-/// What a process may take in addition to the stated RAM and to what one takes that does nothing.
+/// The RAM that a process may take in addition to the stated RAM and to what one takes that does nothing.
 pub const CONSTANT_BYTES: u64 = 12 << 20;
 
 /// The command.

@@ -5,6 +5,7 @@ use std::fs::File;
 use std::io::{self, Write};
 
 use crate::cases::Case;
+use crate::input::remove_all;
 use crate::measure::{CONSTANT_BYTES, Peak, Scale, idle_bytes, measure};
 
 /// Measures the cases and prints a row for each run when it has ended.
@@ -22,12 +23,12 @@ pub fn print<'a>(cases: impl Iterator<Item = &'a Case>, json: Option<OsString>) 
             }
         }
     }
-    let (constant, idle) = (mib(CONSTANT_BYTES), mib(idle_bytes()));
+    let (constant, idle) = (CONSTANT_BYTES >> 20, mib(idle_bytes()));
     println!(
-        "MiB; kept: at most {constant} more than stated; a process that does nothing takes {idle}"
+        "MiB; kept: at most {constant} more than stated; without a volume a process takes {idle}"
     );
-    println!("{exceeded} runs took more");
-    Ok(())
+    println!("{exceeded} runs took more, or failed");
+    remove_all(Scale::Table)
 }
 
 fn row(peak: &Peak) -> String {

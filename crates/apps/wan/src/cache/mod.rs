@@ -213,8 +213,8 @@ impl Cache {
         }
     }
 
-    /// Limits the RAM of this opening, in bytes: of the cache and of one stream that is encoded against it. Segments and
-    /// prefixes become shorter if there is little. A stream that is decoded takes what its encoder has chosen.
+    /// Limits the RAM of this opening, in bytes: of the cache and of one stream that is encoded against it. Segments
+    /// and prefixes become shorter if there is little. A stream that is decoded takes what its encoder has chosen.
     ///
     /// # Errors
     /// [`Error::Options`] if that is too little for the tables, with the least.
