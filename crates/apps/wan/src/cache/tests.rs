@@ -152,5 +152,5 @@ fn ram_is_bounded_by_what_is_loaded_and_recent() {
         add(&cache, &container(seed));
     }
     assert!(cache.loaded().ram_bytes() <= 32 << 20);
-    assert!(cache.recent().bytes() <= RECENT_BYTES_MAX);
+    assert!(cache.recent().bytes() <= cache.limits.recent_bytes);
 }
