@@ -58,8 +58,7 @@ pub struct Table {
 
 /// A number, its origin, the paper's number for it, and the reason why they differ.
 ///
-/// No row is without its origin: [`Row::predicted`], [`Row::fitted`], [`Row::measured`], [`Row::recorded`]
-/// and [`Row::stated`] are the only ways to create one.
+/// No row is without its [`Origin`]: each has its own function here, and there is no other way to create one.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Row {
     /// The measured quantity.
@@ -83,22 +82,63 @@ pub struct Row {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(tag = "origin", rename_all = "kebab-case")]
 pub enum Origin {
-    /// It follows from the structure and the drive; no constant was chosen for it.
+    /// It was counted or timed on what ran here: a structure, or requests, on a simulated drive. The drive's
+    /// times are constants, which are all listed.
+    Measured,
+    /// It was measured on a corpus that the user gave; the paper's number is of another one.
+    Corpus,
+    /// It was computed by a model without a constant that was chosen for it.
     Predicted,
+    /// It is what the load was made with, so agreement with the paper was arranged.
+    Input,
+    /// It is computed with a constant that nobody printed or measured, but that was taken by judgement.
+    Assumed {
+        /// The constant's name in the list of constants.
+        assumed: &'static str,
+    },
     /// A constant was chosen so that a printed number comes out, so agreement proves nothing.
     Fitted {
         /// The printed number, and its place.
         fitted_to: &'static str,
     },
-    /// It was measured on a corpus that the user gave; the paper has no number for that one.
-    Measured,
     /// It follows from CPU times, which were measured once and kept: a simulated drive has no processor.
     Recorded {
         /// The processor, and the day.
         recorded_on: &'static str,
     },
+    /// It is the paper's own formula with the paper's numbers: agreement shows that it was copied correctly.
+    Formula,
     /// It was not measured here: it is the paper's number.
     Stated,
+}
+
+impl Origin {
+    /// Returns the origin of a number that is computed from two others: the one that proves less.
+    #[must_use]
+    pub const fn weaker(self, other: Self) -> Self {
+        if self.rank() >= other.rank() { self } else { other }
+    }
+
+    /// Returns whether the number can agree or disagree with the paper's: nothing was arranged so that it does.
+    #[must_use]
+    pub const fn is_evidence(self) -> bool {
+        matches!(self, Self::Measured | Self::Corpus | Self::Predicted | Self::Recorded { .. })
+    }
+
+    /// Returns how little a number of this origin proves, from 0.
+    const fn rank(self) -> u8 {
+        match self {
+            Self::Measured => 0,
+            Self::Corpus => 1,
+            Self::Predicted => 2,
+            Self::Recorded { .. } => 3,
+            Self::Formula => 4,
+            Self::Input => 5,
+            Self::Assumed { .. } => 6,
+            Self::Fitted { .. } => 7,
+            Self::Stated => 8,
+        }
+    }
 }
 
 /// A number as the paper printed it.
@@ -123,18 +163,59 @@ pub enum Sense {
 }
 
 impl Table {
-    /// Returns the same rows as measured on a corpus of the user.
+    /// Returns the same rows as measured on a corpus of the user, of which the paper has no number.
     pub(crate) fn of_corpus(mut self) -> Self {
-        self.rows.iter_mut().for_each(|row| row.origin = Origin::Measured);
+        self.rows.iter_mut().for_each(|row| row.origin = Origin::Corpus);
         self
     }
 }
 
 impl Row {
-    /// Creates a number for which no constant was chosen.
+    /// Creates a number with this origin.
+    #[must_use]
+    pub fn of(origin: Origin, what: impl Into<String>, unit: &'static str, ours: f64) -> Self {
+        Self::new(what.into(), unit, Some(ours), origin)
+    }
+
+    /// Creates a number that was counted or timed on what ran here.
+    #[must_use]
+    pub fn measured(what: impl Into<String>, unit: &'static str, ours: f64) -> Self {
+        Self::of(Origin::Measured, what, unit, ours)
+    }
+
+    /// Creates a number of a corpus of the user.
+    #[must_use]
+    pub fn of_corpus(what: impl Into<String>, unit: &'static str, ours: f64) -> Self {
+        Self::of(Origin::Corpus, what, unit, ours)
+    }
+
+    /// Creates a number of a model without a constant that was chosen for it.
     #[must_use]
     pub fn predicted(what: impl Into<String>, unit: &'static str, ours: f64) -> Self {
-        Self::new(what.into(), unit, Some(ours), Origin::Predicted)
+        Self::of(Origin::Predicted, what, unit, ours)
+    }
+
+    /// Creates a number that the load was made with.
+    #[must_use]
+    pub fn input(what: impl Into<String>, unit: &'static str, ours: f64) -> Self {
+        Self::of(Origin::Input, what, unit, ours)
+    }
+
+    /// Creates a number of the paper's own formula.
+    #[must_use]
+    pub fn formula(what: impl Into<String>, unit: &'static str, ours: f64) -> Self {
+        Self::of(Origin::Formula, what, unit, ours)
+    }
+
+    /// Creates a number that rests on a constant taken by judgement, `assumed` in the list of constants.
+    #[must_use]
+    pub fn assumed(
+        what: impl Into<String>,
+        unit: &'static str,
+        ours: f64,
+        assumed: &'static str,
+    ) -> Self {
+        Self::of(Origin::Assumed { assumed }, what, unit, ours)
     }
 
     /// Creates a number for which a constant was chosen: so that `fitted_to`, a printed number and its place,
@@ -146,13 +227,7 @@ impl Row {
         ours: f64,
         fitted_to: &'static str,
     ) -> Self {
-        Self::new(what.into(), unit, Some(ours), Origin::Fitted { fitted_to })
-    }
-
-    /// Creates a number of a corpus of the user.
-    #[must_use]
-    pub fn measured(what: impl Into<String>, unit: &'static str, ours: f64) -> Self {
-        Self::new(what.into(), unit, Some(ours), Origin::Measured)
+        Self::of(Origin::Fitted { fitted_to }, what, unit, ours)
     }
 
     /// Creates a number that follows from CPU times, measured once on a given processor.
@@ -163,7 +238,7 @@ impl Row {
         ours: f64,
         recorded_on: &'static str,
     ) -> Self {
-        Self::new(what.into(), unit, Some(ours), Origin::Recorded { recorded_on })
+        Self::of(Origin::Recorded { recorded_on }, what, unit, ours)
     }
 
     /// Creates a number of the paper that was not measured here.
@@ -229,6 +304,15 @@ mod tests {
     }
 
     #[test]
+    fn a_number_of_two_others_has_the_origin_that_proves_less() {
+        let fitted = Origin::Fitted { fitted_to: "2 ms, Table 1" };
+        assert_eq!(Origin::Measured.weaker(fitted), fitted);
+        assert_eq!(fitted.weaker(Origin::Measured), fitted);
+        assert_eq!(Origin::Input.weaker(Origin::Formula), Origin::Input);
+        assert!(Origin::Measured.is_evidence() && !Origin::Input.is_evidence());
+    }
+
+    #[test]
     fn one_row_alone_is_named_by_its_table_and_its_place() {
         let rows = |names: &[&str]| names.iter().map(|it| Row::predicted(*it, "", 1.0)).collect();
         let table = |title: &str, names| Table { title: title.into(), rows: rows(names) };
@@ -255,6 +339,10 @@ mod tests {
         for (row, origin) in [
             (Row::predicted("a", "ms", 3.0), "predicted"),
             (Row::measured("a", "ms", 3.0), "measured"),
+            (Row::of_corpus("a", "ms", 3.0), "corpus"),
+            (Row::input("a", "ms", 3.0), "input"),
+            (Row::formula("a", "ms", 3.0), "formula"),
+            (Row::assumed("a", "ms", 3.0, "a-constant"), "assumed"),
             (Row::recorded("a", "ms", 3.0, "a processor"), "recorded"),
             (Row::stated("a", "ms", 3.0), "stated"),
         ] {

@@ -1,4 +1,4 @@
-//! Fitted constants that are varied, and drives that are replaced, while an experiment runs.
+//! Chosen constants that are varied, and drives that are replaced, while an experiment runs.
 //!
 //! An experiment runs on one thread, so a change holds on that thread until the run ends. The constants that
 //! the experiment used are recorded, so that no other constant is varied.
@@ -6,10 +6,11 @@
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
 
+use nandex::raw::model::FlashCosts;
 use nandex_sim::preset::{Machine, Preset, PresetError};
 use nandex_sim::spec::FtlKind;
 
-use crate::fits::{FITS, Field, Fit, Place};
+use crate::fits::{Field, Fit, Place, cost_preset, fits};
 
 /// A change from the experiment's own constants and drives.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -82,6 +83,27 @@ pub(crate) fn during<R>(change: Variation, run: impl FnOnce() -> R) -> (R, BTree
     (outcome, USED.replace(earlier))
 }
 
+/// Returns a number of the code at present; `value` is the one without a change.
+pub(crate) fn number(fit: &Fit, value: f64) -> f64 {
+    value * factor(fit)
+}
+
+/// Returns the costs of a preset of the cost model at present, with its varied constant.
+///
+/// # Errors
+/// Fails if there is no such preset.
+pub(crate) fn costs(name: &'static str) -> crate::Result<FlashCosts> {
+    let mut costs = cost_preset(name)?;
+    for fit in fits() {
+        if let Place::Cost(of, field) = fit.place
+            && of == name
+        {
+            field.change(&mut costs, factor(fit));
+        }
+    }
+    Ok(costs)
+}
+
 /// Returns the present factor of a constant.
 pub(crate) fn factor(fit: &Fit) -> f64 {
     varied_by(fit).map_or(1.0, By::factor)
@@ -120,7 +142,7 @@ pub(crate) fn preset(name: &'static str) -> Result<Preset, PresetError> {
 /// Fails as [`preset`] does.
 pub(crate) fn machine(name: &'static str) -> Result<Machine, PresetError> {
     let mut machine = preset(name)?.machine().clone();
-    for fit in FITS {
+    for fit in fits() {
         let Place::Preset(of, field) = fit.place else { continue };
         if of == name
             && let Some(by) = varied_by(fit)

@@ -8,13 +8,13 @@ use nandex_sim::workload::SplitMix64;
 
 use super::direct::DirectRun;
 use super::linear_hash::{LinearHash, LinearHashShape};
-use crate::Latencies;
 use crate::play::Player;
 use crate::tape::{Act, Tape};
+use crate::{Latencies, fits, vary};
 
 /// Pages of the file for each page of the cache: 32 GB on the drive and 4 GB of DRAM, as the paper's own
 /// table has. The paper does not print Berkeley DB's sizes.
-const FILE_OVER_CACHE: u64 = 8;
+pub const FILE_OVER_CACHE: u64 = 8;
 
 /// Operations before a mix is measured, for each page of the cache.
 const WARM_UP: u64 = 4;
@@ -99,7 +99,7 @@ impl Berkeley {
     }
 
     fn cache_pages(self, model: &dyn Model) -> u64 {
-        self.file_pages(model) / FILE_OVER_CACHE
+        self.file_pages(model) / vary::value(&fits::BERKELEY_FILE, FILE_OVER_CACHE)
     }
 
     /// Returns the table on a drive, full, as is its cache.

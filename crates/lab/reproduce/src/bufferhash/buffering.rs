@@ -43,16 +43,16 @@ impl Experiment for NoBuffering {
         let sheet_low = without(Drive::INTEL_SHEET, REST_NS, Filled::ForEver)?;
         let with = buffered(scale)?;
         let rows = vec![
-            Row::predicted("without buffers, inserts without a pause: mean", "ms", high.mean_ms()).paper(4.8)
+            Row::measured("without buffers, inserts without a pause: mean", "ms", high.mean_ms()).paper(4.8)
                 .why("Most of it is cleaning, whose cost follows from spare space and from how the drive was filled, which the paper does not print."),
-            Row::predicted("without buffers, 20 inserts a second: mean", "ms", low.mean_ms()).paper(0.3)
+            Row::measured("without buffers, 20 inserts a second: mean", "ms", low.mean_ms()).paper(0.3)
                 .why("The drive cleans at rest. A page read of 0.15 ms, and a write that waits for the flash: this drive, which is made for the times of whole buffers, has no write buffer to hide it."),
-            Row::predicted("the same by the data sheet, without a pause: mean", "ms", sheet_high.mean_ms()).paper(4.8)
+            Row::measured("the same by the data sheet, without a pause: mean", "ms", sheet_high.mean_ms()).paper(4.8)
                 .why("A model of the drive from its data sheet, in the state after random writes without end. It programs pages of twenty dies at once out of its write buffer, so its cleaning is spread."),
-            Row::predicted("the same by the data sheet, 20 a second: mean", "ms", sheet_low.mean_ms()).paper(0.3)
+            Row::measured("the same by the data sheet, 20 a second: mean", "ms", sheet_low.mean_ms()).paper(0.3)
                 .why("Its write buffer takes the page and it cleans at rest."),
             Row::fitted("with buffers: mean", "ms", with.mean_ms(), fits::INTEL_INSERT).paper(0.006),
-            Row::predicted("without buffers over with buffers", "", high.mean_ms() / with.mean_ms()).paper(4.8 / 0.006).why("The quotient of two rows above."),
+            Row::measured("without buffers over with buffers", "", high.mean_ms() / with.mean_ms()).paper(4.8 / 0.006).why("The quotient of two rows above."),
         ];
         let series =
             [("without buffers", &high), ("without, 20 a second", &low), ("with buffers", &with)];

@@ -160,17 +160,17 @@ impl Evicting {
 fn full_discard(fifo: &Evicting, lru: &Evicting) -> Table {
     let mean = |of: &Evicting, played: &Played| of.inserts(played).mean_ms();
     let rows = vec![
-        Row::predicted("FIFO, Transcend: mean", "ms", mean(fifo, &fifo.transcend)).paper(0.007).why("This drive takes 30 ms for each buffer, the paper\'s longest; the paper\'s mean leaves 6 ms."),
-        Row::predicted(
+        Row::measured("FIFO, Transcend: mean", "ms", mean(fifo, &fifo.transcend)).paper(0.007).why("This drive takes 30 ms for each buffer, the paper\'s longest; the paper\'s mean leaves 6 ms."),
+        Row::measured(
             "FIFO, Transcend: mean, incarnations alone",
             "ms",
             mean(fifo, &fifo.bare_transcend),
         )
         .paper(0.007),
-        Row::predicted("LRU, Transcend: mean", "ms", mean(lru, &lru.transcend)).paper(0.008).why("The same; over FIFO the mean rises by some 18 %, the paper's by 14 %."),
-        Row::predicted("LRU, Transcend: mean, incarnations alone", "ms", mean(lru, &lru.bare_transcend))
+        Row::measured("LRU, Transcend: mean", "ms", mean(lru, &lru.transcend)).paper(0.008).why("The same; over FIFO the mean rises by some 18 %, the paper's by 14 %."),
+        Row::measured("LRU, Transcend: mean, incarnations alone", "ms", mean(lru, &lru.bare_transcend))
             .paper(0.008),
-        Row::predicted(
+        Row::measured(
             "LRU over FIFO: flushes",
             "",
             lru.run.flushes as f64 / fifo.run.flushes.max(1) as f64,
@@ -186,15 +186,15 @@ fn partial_discard(update: &Evicting, top: &Evicting) -> Table {
     let kept = stats.retained as f64 / (stats.retained + stats.evicted).max(1) as f64;
     let verifies = "Here each entry with a newer version costs a page read, which proves it; the paper takes the filter's word.";
     let rows = vec![
-        Row::predicted("update-based, Intel: mean", "ms", mean(update, &update.intel)).paper(0.08).why(verifies),
-        Row::predicted("update-based, Intel: mean, incarnations alone", "ms", mean(update, &update.bare_intel)).paper(0.08)
+        Row::measured("update-based, Intel: mean", "ms", mean(update, &update.intel)).paper(0.08).why(verifies),
+        Row::measured("update-based, Intel: mean, incarnations alone", "ms", mean(update, &update.bare_intel)).paper(0.08)
             .why("The paper's 17.4 ms more for each flush make its 0.56 ms only if every 42nd insert flushes: see the last table."),
-        Row::predicted("update-based, Transcend: mean", "ms", mean(update, &update.transcend)).paper(0.56).why(verifies),
-        Row::predicted("update-based, Transcend: mean, incarnations alone", "ms", mean(update, &update.bare_transcend)).paper(0.56).why("As on the Intel SSD."),
-        Row::predicted("update-based: part of the entries kept", "", kept),
-        Row::predicted("the upper half by priority, Intel: mean", "ms", mean(top, &top.intel))
+        Row::measured("update-based, Transcend: mean", "ms", mean(update, &update.transcend)).paper(0.56).why(verifies),
+        Row::measured("update-based, Transcend: mean, incarnations alone", "ms", mean(update, &update.bare_transcend)).paper(0.56).why("As on the Intel SSD."),
+        Row::measured("update-based: part of the entries kept", "", kept),
+        Row::measured("the upper half by priority, Intel: mean", "ms", mean(top, &top.intel))
             .why("The paper omits its numbers; it found the same quality."),
-        Row::predicted("the upper half by priority, Transcend: mean", "ms", mean(top, &top.transcend)),
+        Row::measured("the upper half by priority, Transcend: mean", "ms", mean(top, &top.transcend)),
     ];
     Table { title: "Inserts with partial discard".into(), rows }
 }
@@ -208,15 +208,15 @@ fn tried(fifo: &Evicting, update: &Evicting) -> Table {
     let transcend = |of: &Evicting| of.inserts(&of.bare_transcend).mean_ms();
     let more_ms = (transcend(update) - transcend(fifo)) * f64::from(BUFFER_ENTRIES);
     let rows = vec![
-        Row::predicted("incarnations tried for each flush", "", total as f64 / update.run.flushes.max(1) as f64)
+        Row::measured("incarnations tried for each flush", "", total as f64 / update.run.flushes.max(1) as f64)
             .paper(1.5)
             .why("Counted as the paper does: of all flushes, and not of the inserts that pay for them."),
-        Row::predicted("incarnations tried for each buffer that users' inserts fill", "", total as f64 / buffers)
+        Row::measured("incarnations tried for each buffer that users' inserts fill", "", total as f64 / buffers)
             .why("What is kept goes back into buffers; at 60 % kept, a user's buffer needs 2.5 evictions."),
-        Row::predicted("inserts that evict and try at most 3", "", within as f64 / tried.len().max(1) as f64)
+        Row::measured("inserts that evict and try at most 3", "", within as f64 / tried.len().max(1) as f64)
             .paper(0.9)
             .why("Ours evicts in groups ahead of a checkpoint, so one insert pays for several flushes."),
-        Row::predicted("Transcend: time more for each buffer that users' inserts fill", "ms", more_ms)
+        Row::measured("Transcend: time more for each buffer that users' inserts fill", "ms", more_ms)
             .paper(17.4)
             .why("Incarnations alone. Each eviction reads an incarnation, and what it keeps is written again, at 30 ms a buffer."),
     ];
@@ -284,24 +284,24 @@ fn papers_own(all: &[Cheap], scale: Scale) -> Result<Table> {
         let few = cheap.tried.iter().filter(|count| **count <= 3).count() as f64;
         let slow = cheap.on[1].clone();
         rows.extend([
-            Row::predicted(
+            Row::measured(
                 name("incarnations tried for each flush"),
                 "",
                 f64::from(tried) / flushes,
             )
             .paper(1.5)
             .why(CASCADES),
-            Row::predicted(name("flushes that try at most 3"), "", few / flushes).paper(0.9),
-            Row::predicted(name("part of the entries kept"), "", cheap.kept),
-            Row::predicted(name("inserts for each flush"), "", cheap.inserts as f64 / flushes),
-            Row::predicted(
+            Row::measured(name("flushes that try at most 3"), "", few / flushes).paper(0.9),
+            Row::measured(name("part of the entries kept"), "", cheap.kept),
+            Row::measured(name("inserts for each flush"), "", cheap.inserts as f64 / flushes),
+            Row::measured(
                 name("inserts that take more than 1 ms, Transcend"),
                 "",
                 1.0 - slow.share_within_ms(1.0),
             )
             .paper(0.01),
-            Row::predicted(name("mean of inserts, Intel"), "ms", cheap.on[0].mean_ms()).paper(0.08),
-            Row::predicted(name("mean of inserts, Transcend"), "ms", slow.mean_ms()).paper(0.56),
+            Row::measured(name("mean of inserts, Intel"), "ms", cheap.on[0].mean_ms()).paper(0.08),
+            Row::measured(name("mean of inserts, Transcend"), "ms", slow.mean_ms()).paper(0.56),
         ]);
     }
     let mut model = Drive::TRANSCEND.model(scale, Filled::Once, 0)?;
@@ -313,7 +313,7 @@ fn papers_own(all: &[Cheap], scale: Scale) -> Result<Table> {
     }
     let read_ms = player().play(&reads, &mut *model).of(Act::Lookup, 0).mean_ms();
     rows.push(
-        Row::predicted("reading an incarnation, Transcend", "ms", read_ms)
+        Row::measured("reading an incarnation, Transcend", "ms", read_ms)
             .paper(1.62)
             .why("The paper's has the check of 4096 entries in it."),
     );

@@ -1,9 +1,8 @@
 //! Figure 3: the expected I/O of an unsuccessful lookup, over the size of all Bloom filters. By formula.
 
 use nandex::raw::bufferhash::model::paper::{Split, Store};
-use nandex::raw::model::CostPreset;
 
-use crate::{Chart, Experiment, Outcome, Result, Row, Scale, Scaling, Series, Table};
+use crate::{Chart, Experiment, Outcome, Result, Row, Scale, Scaling, Series, Table, vary};
 
 /// See the [module](self).
 pub struct FilterSizes;
@@ -36,7 +35,7 @@ impl Experiment for FilterSizes {
         let mut rows = Vec::new();
         let mut series = Vec::new();
         for (name, preset) in DEVICES {
-            let read_ns = CostPreset::by_name(preset)?.costs.page_read_ns();
+            let read_ns = vary::costs(preset)?.page_read_ns();
             rows.extend(of_device(name, read_ns));
             series.extend(FLASH_GIB.map(|gib| {
                 Series::ours(format!("{name}, {gib} GiB of flash"), curve(gib, read_ns))
@@ -82,8 +81,8 @@ fn of_device(name: &str, read_ns: f64) -> Vec<Row> {
         let is_papers = gib == FLASH_GIB[0];
         let named = |what: &str| format!("{name}, {gib} GiB of flash: {what}");
         let at_one =
-            Row::predicted(named("with 1 GiB of filters"), "ms", overhead_ms(store, GIB, read_ns));
-        let needed = Row::predicted(
+            Row::formula(named("with 1 GiB of filters"), "ms", overhead_ms(store, GIB, read_ns));
+        let needed = Row::formula(
             named("filters for 1 ms"),
             "MiB",
             store.filter_bytes_for(TARGET_NS, read_ns) / MIB,
@@ -93,7 +92,7 @@ fn of_device(name: &str, read_ns: f64) -> Vec<Row> {
             false => [at_one, needed],
         });
         let twice = overhead_ms(store, 2.0 * GIB, read_ns);
-        rows.push(Row::predicted(named("with 2 GiB of filters"), "ms", twice).why(
+        rows.push(Row::formula(named("with 2 GiB of filters"), "ms", twice).why(
             "The paper: the benefit of larger filters diminishes. There is little left to save.",
         ));
     }

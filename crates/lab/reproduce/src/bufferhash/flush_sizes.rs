@@ -1,8 +1,8 @@
 //! Figure 4: the cost of an insert, on average and at worst, over the size of a buffer. By formula.
 
-use nandex::raw::model::{CostPreset, FlashCosts};
+use nandex::raw::model::FlashCosts;
 
-use crate::{Chart, Experiment, Outcome, Result, Row, Scale, Scaling, Series, Table, fits};
+use crate::{Chart, Experiment, Outcome, Result, Row, Scale, Scaling, Series, Table, fits, vary};
 
 /// See the [module](self).
 pub struct FlushSizes;
@@ -30,8 +30,8 @@ impl Experiment for FlushSizes {
     }
 
     fn run(&self, _scale: Scale) -> Result<Outcome> {
-        let chip = CostPreset::by_name("flash-chip")?.costs;
-        let intel = CostPreset::by_name("intel-x18m")?.costs;
+        let chip = vary::costs("flash-chip")?;
+        let intel = vary::costs("intel-x18m")?;
         Ok(Outcome {
             setup: vec![
                 "Nothing is run: C1 + C2 + C3 of section 6.1 on the chip, C1 on the SSD, of which s / B' \
@@ -67,22 +67,22 @@ fn best_kib(cost: impl Fn(f64) -> f64) -> f64 {
 
 fn on_chip(chip: &FlashCosts) -> Table {
     let rows = vec![
-        Row::predicted(
+        Row::formula(
             "the buffer that costs least on average",
             "KiB",
             best_kib(|kib| amortised_ms(chip, kib)),
         )
         .paper(BLOCK_KIB)
         .why("A block. Multiples of it cost as much, but for the share of a command."),
-        Row::predicted(
+        Row::formula(
             "the buffer that costs least at worst",
             "KiB",
             best_kib(|kib| worst_ms(chip, kib)),
         )
         .paper(BLOCK_KIB)
         .why("Smaller ones leave pages in the block that is erased, which are copied."),
-        Row::predicted("an insert with 128 KiB, on average", "ms", amortised_ms(chip, BLOCK_KIB)),
-        Row::predicted("an insert with 128 KiB, at worst", "ms", worst_ms(chip, BLOCK_KIB)),
+        Row::formula("an insert with 128 KiB, on average", "ms", amortised_ms(chip, BLOCK_KIB)),
+        Row::formula("an insert with 128 KiB, at worst", "ms", worst_ms(chip, BLOCK_KIB)),
     ];
     Table { title: "Flash chip".into(), rows }
 }
@@ -90,13 +90,13 @@ fn on_chip(chip: &FlashCosts) -> Table {
 fn on_ssd(intel: &FlashCosts) -> Table {
     let ratio = |cost: fn(&FlashCosts, f64) -> f64| cost(intel, 1024.0) / cost(intel, BLOCK_KIB);
     let rows = vec![
-        Row::predicted("1 MiB over 128 KiB, on average", "", ratio(amortised_ms))
+        Row::formula("1 MiB over 128 KiB, on average", "", ratio(amortised_ms))
             .paper_at_most(1.0)
             .why("The paper: a large buffer reduces the average."),
-        Row::predicted("1 MiB over 128 KiB, at worst", "", ratio(worst_ms))
+        Row::formula("1 MiB over 128 KiB, at worst", "", ratio(worst_ms))
             .paper_at_least(1.0)
             .why("And increases the worst case."),
-        Row::predicted("an insert with 128 KiB, on average", "ms", amortised_ms(intel, BLOCK_KIB))
+        Row::formula("an insert with 128 KiB, on average", "ms", amortised_ms(intel, BLOCK_KIB))
             .why("Of the 0.006 ms of section 7.2.1; the rest is the processor."),
         Row::fitted(
             "an insert with 128 KiB, at worst",

@@ -46,20 +46,20 @@ impl Experiment for Table3 {
             let [paper_drive_ms, parts_ms, berkeley_ms, berkeley_parts_ms] = *means;
             let share = share(lookup_ppm);
             [
-                Row::predicted(format!("BufferHash, {share} lookups"), "ms", paper_drive_ms)
+                Row::measured(format!("BufferHash, {share} lookups"), "ms", paper_drive_ms)
                     .paper(paper_ms)
                     .why(why(lookup_ppm)),
-                Row::predicted(
+                Row::measured(
                     format!("BufferHash, {share} lookups, drive by its parts"),
                     "ms",
                     parts_ms,
                 )
                 .paper(paper_ms)
                 .why("This one reads a page in 0.2 ms; its rates are assumed from its parts."),
-                Row::predicted(format!("Berkeley DB, {share} lookups"), "ms", berkeley_ms)
+                Row::measured(format!("Berkeley DB, {share} lookups"), "ms", berkeley_ms)
                     .paper(bdb_ms)
                     .why(berkeley_why(lookup_ppm)),
-                Row::predicted(
+                Row::measured(
                     format!("Berkeley DB, {share} lookups, drive by its parts"),
                     "ms",
                     berkeley_parts_ms,

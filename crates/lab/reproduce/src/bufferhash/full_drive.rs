@@ -148,7 +148,7 @@ fn intel(small: &Tape, scale: Scale) -> Result<Table> {
             Row::fitted(name("mean"), "ms", on.inserts.mean_ms(), fits::INTEL_INSERT).paper(0.006),
             Row::fitted(name("the longest"), "ms", on.inserts.max_ms(), fits::INTEL_FLUSH)
                 .paper(2.72),
-            Row::predicted(name(PROGRAMMED), "", on.programmed).why(place.why),
+            Row::measured(name(PROGRAMMED), "", on.programmed).why(place.why),
         ]);
     }
     Ok(Table { title: "Inserts on the Intel SSD".into(), rows })
@@ -160,11 +160,11 @@ fn transcend(small: &Tape, scale: Scale) -> Result<Table> {
     let name = |what: &str| format!("{}: {what}", place.name);
     let longest = name("the longest");
     let rows = vec![
-        Row::predicted(name("mean"), "ms", on.inserts.mean_ms()).paper(0.007).why(EVERY),
+        Row::measured(name("mean"), "ms", on.inserts.mean_ms()).paper(0.007).why(EVERY),
         Row::fitted(longest, "ms", on.inserts.max_ms(), fits::TRANSCEND_FLUSH)
             .paper(30.0)
             .why(place.why),
-        Row::predicted(name(PROGRAMMED), "", on.programmed),
+        Row::measured(name(PROGRAMMED), "", on.programmed),
     ];
     Ok(Table { title: "Inserts on the Transcend SSD".into(), rows })
 }

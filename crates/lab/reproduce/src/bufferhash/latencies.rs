@@ -94,21 +94,21 @@ fn on_drive(run: &Measured, drive: Drive, scale: Scale) -> Result<OnDrive> {
 
 fn lookups(intel: &OnDrive, transcend: &OnDrive, disk: &OnDrive) -> Table {
     let rows = vec![
-        Row::predicted("Intel: mean", "ms", intel.lookups.mean_ms()).paper(0.06),
-        Row::predicted("Intel: share within 0.02 ms", "", intel.lookups.share_within_ms(0.02)).paper(0.62)
+        Row::measured("Intel: mean", "ms", intel.lookups.mean_ms()).paper(0.06),
+        Row::measured("Intel: share within 0.02 ms", "", intel.lookups.share_within_ms(0.02)).paper(0.62)
             .why("What RAM answers: all that is not there, and what is still in a buffer."),
-        Row::predicted("Intel: 99.8 % take at most", "ms", intel.lookups.quantile_ms(0.998)).paper(0.176)
+        Row::measured("Intel: 99.8 % take at most", "ms", intel.lookups.quantile_ms(0.998)).paper(0.176)
             .why("A few lookups in a thousand read twice, or wait for an earlier write."),
-        Row::predicted("Transcend: share within 0.02 ms", "", transcend.lookups.share_within_ms(0.02)).paper(0.62),
+        Row::measured("Transcend: share within 0.02 ms", "", transcend.lookups.share_within_ms(0.02)).paper(0.62),
         Row::fitted("Transcend: 90 % take at most", "ms", transcend.lookups.quantile_ms(0.9), fits::TRANSCEND_READ).paper(0.6)
             .why("The drive's read is made for the paper's number; the processor's time comes on top."),
-        Row::predicted("Transcend: the longest", "ms", transcend.lookups.max_ms()).paper(1.0)
+        Row::measured("Transcend: the longest", "ms", transcend.lookups.max_ms()).paper(1.0)
             .why("Two reads; and now and then a read right after a flush waits up to 3.5 ms for the erase of a block that the write left behind."),
-        Row::predicted("Disk: the shortest that reads", "ms", disk.lookups.least_above_ms(0.02)).paper(0.1)
+        Row::measured("Disk: the shortest that reads", "ms", disk.lookups.least_above_ms(0.02)).paper(0.1)
             .why("The controller's time and a page that comes by, or one that was read ahead."),
-        Row::predicted("Disk: 99 % take at most", "ms", disk.lookups.quantile_ms(0.99)).paper(12.0)
+        Row::measured("Disk: 99 % take at most", "ms", disk.lookups.quantile_ms(0.99)).paper(12.0)
             .why("A seek over the two fifths of the disk that 32 GiB take, and up to a turn of 8.3 ms. By the drive's specification that is more than the paper's 12 ms, as if its table had less of the disk."),
-        Row::predicted("Disk: mean", "ms", disk.lookups.mean_ms()),
+        Row::measured("Disk: mean", "ms", disk.lookups.mean_ms()),
     ];
     Table { title: "Lookups".into(), rows }
 }
@@ -121,18 +121,18 @@ fn inserts(intel: &OnDrive, transcend: &OnDrive, disk: &OnDrive, sheet: &OnDrive
         Row::fitted("Intel: the longest", "ms", intel.longest_ms, fits::INTEL_FLUSH).paper(2.72).why("Checkpoints and syncs on top."),
         Row::fitted("Intel: the longest, incarnations alone", "ms", intel.bare_longest_ms, fits::INTEL_FLUSH).paper(2.72)
             .why("A flush that waits for an erase. A segment is 35 pages, 3 of them the filter, where the paper writes 32; over twenty dies that is the same time."),
-        Row::predicted("Transcend: mean", "ms", transcend.inserts.mean_ms()).paper(0.007).why(every),
-        Row::predicted("Transcend: mean, incarnations alone", "ms", transcend.bare_inserts.mean_ms()).paper(0.007).why(every),
-        Row::predicted("Transcend by its parts: mean, incarnations alone", "ms", sheet.bare_inserts.mean_ms()).paper(0.007)
+        Row::measured("Transcend: mean", "ms", transcend.inserts.mean_ms()).paper(0.007).why(every),
+        Row::measured("Transcend: mean, incarnations alone", "ms", transcend.bare_inserts.mean_ms()).paper(0.007).why(every),
+        Row::measured("Transcend by its parts: mean, incarnations alone", "ms", sheet.bare_inserts.mean_ms()).paper(0.007)
             .why("A model of the drive from its parts, which has the usual flush and not the longest."),
         Row::fitted("Transcend: the longest", "ms", transcend.longest_ms, fits::TRANSCEND_FLUSH).paper(30.0)
             .why("A drive that maps blocks copies one for each small write out of order: superblock and checkpoint, which the paper does not write."),
         Row::fitted("Transcend: the longest, incarnations alone", "ms", transcend.bare_longest_ms, fits::TRANSCEND_FLUSH).paper(30.0)
             .why("29 ms where a flush stays within a block of 64 pages, 32.6 where it ends one and waits for an erase; once a lap, where the ring begins again inside a block, that block is copied."),
-        Row::predicted("Disk: mean", "ms", disk.inserts.mean_ms()),
-        Row::predicted("Disk: the longest", "ms", disk.longest_ms).paper(12.0)
+        Row::measured("Disk: mean", "ms", disk.inserts.mean_ms()),
+        Row::measured("Disk: the longest", "ms", disk.longest_ms).paper(12.0)
             .why("A flush with a checkpoint seeks several times."),
-        Row::predicted("Disk: the longest, incarnations alone", "ms", disk.bare_longest_ms).paper(12.0).why("A seek, up to a turn of 8.3 ms, and 2.3 ms for the pages."),
+        Row::measured("Disk: the longest, incarnations alone", "ms", disk.bare_longest_ms).paper(12.0).why("A seek, up to a turn of 8.3 ms, and 2.3 ms for the pages."),
     ];
     Table { title: "Inserts".into(), rows }
 }

@@ -71,13 +71,13 @@ fn probabilities(title: &str, run: &Measured, paper: [f64; ROWS], success: f64) 
         .map(|reads| {
             let or_more = if reads == ROWS - 1 { " or more" } else { "" };
             let what = format!("probability of {reads} reads{or_more}");
-            Row::predicted(what, "", counts[reads] as f64 / total)
+            Row::measured(what, "", counts[reads] as f64 / total)
                 .paper(paper[reads])
                 .why(why(reads, success))
         })
         .collect();
     rows.push(
-        Row::predicted("share of lookups that find their key", "", run.counts.success_rate())
+        Row::input("share of lookups that find their key", "", run.counts.success_rate())
             .paper(success),
     );
     Table { title: title.into(), rows }

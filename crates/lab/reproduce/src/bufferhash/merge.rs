@@ -9,7 +9,7 @@ use super::workload::Workload;
 use super::{cpu_ns, player};
 use crate::play::Player;
 use crate::tape::{Act, Step, Tape};
-use crate::{Drive, Experiment, Filled, Outcome, Result, Row, Scale, Table};
+use crate::{Drive, Experiment, Filled, Outcome, Result, Row, Scale, Table, fits, vary};
 
 /// See the [module](self).
 pub struct Merge;
@@ -27,7 +27,7 @@ const CLAM_MINUTES: f64 = 2.0;
 /// Berkeley DB's lookup and insert on the disk, in milliseconds (7.2.2).
 const BERKELEY_MS: f64 = 6.8 + 7.0;
 /// The CPU time of an entry that a merge moves, in nanoseconds. Assumed.
-const MERGE_CPU_NS: u64 = 50;
+pub const MERGE_CPU_NS: u64 = 50;
 /// The reason why Berkeley DB's merge is shorter.
 const BERKELEY: &str = "The paper's 2 hours are its estimate. An insert of the key that was looked up finds its page \
      in the cache here, where the paper's takes as long as a lookup: see Figure 7.";
@@ -116,7 +116,7 @@ fn sequential_s(drive: Drive, scale: Scale) -> Result<f64> {
     let pages = chunks * CHUNK_PAGES;
     let mut model = drive.model(scale, Filled::Once, 4 * pages)?;
     let entries = 2 * CHUNK_PAGES * PAGE_BYTES / ENTRY_BYTES;
-    let player = Player::single(entries * MERGE_CPU_NS);
+    let player = Player::single(entries * vary::value(&fits::MERGE_KEY, MERGE_CPU_NS));
     let played = player.play(&merge_tape(chunks), &mut *model);
     let bytes = (chunks * CHUNK_PAGES * PAGE_BYTES) as f64;
     Ok(played.elapsed_ns as f64 / 1e9 * INDEX_BYTES as f64 / bytes)
@@ -186,7 +186,7 @@ fn keys_of_two_hours(all: &[OnDrive]) -> Table {
         rows.push(row("without buffers", on.direct_ms));
     }
     let cpu = minutes(2.0 * cpu_ns() as f64 / 1e6);
-    rows.push(Row::predicted("of which the processor", "min", cpu));
+    rows.push(Row::fitted("of which the processor", "min", cpu, fits::INTEL_INSERT));
     Table { title: "As many fingerprints as Berkeley DB merges in 2 hours".into(), rows }
 }
 

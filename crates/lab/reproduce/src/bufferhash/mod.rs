@@ -28,6 +28,9 @@ mod spurious;
 mod wan;
 mod workload;
 
+pub(crate) use berkeley::FILE_OVER_CACHE;
+pub(crate) use merge::MERGE_CPU_NS;
+pub(crate) use slicing::LINE_NS;
 pub(crate) use wan::BERKELEY_WAN_NS;
 
 use crate::play::Player;

@@ -83,14 +83,14 @@ fn cost(filters: Filters, success_rate: f64, scale: Scale) -> Result<Cost> {
 
 fn compare(success: f64, paper: Option<(f64, f64)>, blind: &Cost, bloom: &Cost) -> Vec<Row> {
     let name = |what: &str| format!("{:.0} % found, {what}", 100.0 * success);
-    let mut reads = Row::predicted(name("without filters: reads"), "", blind.reads);
+    let mut reads = Row::measured(name("without filters: reads"), "", blind.reads);
     if success == 0.0 {
         reads = reads.paper(16.0).why("A super table has 15 to 18 incarnations: super tables take turns in one ring, and some places in it are free for the next.");
     }
-    let mut slow = Row::predicted(name("without filters: time"), "ms", blind.flash_ms);
-    let mut fast = Row::predicted(name("with filters: time"), "ms", bloom.flash_ms);
+    let mut slow = Row::measured(name("without filters: time"), "ms", blind.flash_ms);
+    let mut fast = Row::measured(name("with filters: time"), "ms", bloom.flash_ms);
     let mut gain =
-        Row::predicted(name("without over with"), "", blind.flash_ms / bloom.flash_ms.max(1e-9));
+        Row::measured(name("without over with"), "", blind.flash_ms / bloom.flash_ms.max(1e-9));
     if let Some((slow_ms, fast_ms)) = paper {
         slow = slow.paper(slow_ms);
         if success > 0.5 {

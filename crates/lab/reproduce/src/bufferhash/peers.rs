@@ -170,7 +170,7 @@ fn compare(peer: &Compared, in_place: &InPlace, ours: &[Latencies; 2]) -> Table 
         ("BufferHash: mean of lookups", lookups),
         ("BufferHash: mean of inserts", inserts),
     ] {
-        rows.push(Row::predicted(what, "ms", latencies.mean_ms()));
+        rows.push(Row::measured(what, "ms", latencies.mean_ms()));
     }
     Table { title: peer.drive.name.into(), rows }
 }
@@ -189,8 +189,8 @@ fn berkeley_rows(
     let rows = [("lookups", &run.lookups, why[0]), ("inserts", &run.inserts, why[1])];
     let rows = rows.into_iter().flat_map(|(kind, all, why)| {
         [
-            Row::predicted(format!("{name}: mean of {kind}"), "ms", all.mean_ms()).why(why),
-            Row::predicted(format!("{name}: {kind} above 5 ms"), "", slow(all)).why(why),
+            Row::measured(format!("{name}: mean of {kind}"), "ms", all.mean_ms()).why(why),
+            Row::measured(format!("{name}: {kind} above 5 ms"), "", slow(all)).why(why),
         ]
     });
     let with_papers = |(row, printed): (Row, Option<f64>)| match printed {

@@ -73,24 +73,24 @@ impl Experiment for Several {
                     _ => format!("{drives} drives, {}", spread.name()),
                 };
                 rows.extend([
-                    Row::predicted(format!("{name}: lookups"), UNIT, rates.lookups),
-                    Row::predicted(format!("{name}: inserts"), UNIT, rates.inserts),
-                    Row::predicted(format!("{name}: 50/50"), UNIT, rates.mixed),
-                    Row::predicted(
+                    Row::measured(format!("{name}: lookups"), UNIT, rates.lookups),
+                    Row::measured(format!("{name}: inserts"), UNIT, rates.inserts),
+                    Row::measured(format!("{name}: 50/50"), UNIT, rates.mixed),
+                    Row::measured(
                         format!("{name}: lookups over 1 drive"),
                         "",
                         rates.lookups / first.lookups,
                     ),
-                    Row::predicted(
+                    Row::measured(
                         format!("{name}: inserts over 1 drive"),
                         "",
                         rates.inserts / first.inserts,
                     ),
                 ]);
                 flushed.extend([
-                    Row::predicted(format!("{name}: requests of a flush"), "", rates.writes),
-                    Row::predicted(format!("{name}: a flush alone"), "ms", rates.flush_ms),
-                    Row::predicted(
+                    Row::measured(format!("{name}: requests of a flush"), "", rates.writes),
+                    Row::measured(format!("{name}: a flush alone"), "ms", rates.flush_ms),
+                    Row::measured(
                         format!("{name}: inserts without a processor"),
                         UNIT,
                         rates.drive_inserts,

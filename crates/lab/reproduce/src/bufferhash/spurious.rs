@@ -66,18 +66,18 @@ fn table(measured: &[(f64, f64)]) -> Table {
     let at = |mib: f64| measured.iter().find(|point| point.0 == mib).map_or(0.0, |point| point.1);
     let best = measured.iter().copied().min_by(|a, b| a.1.total_cmp(&b.1));
     let rows = vec![
-        Row::predicted("best size of buffers, by the model", "MiB", CLAM.buffer_bytes_best() / MIB)
+        Row::formula("best size of buffers, by the model", "MiB", CLAM.buffer_bytes_best() / MIB)
             .paper(266.0),
-        Row::predicted("best size of buffers, of those measured", "MiB", best.unwrap_or_default().0)
+        Row::measured("best size of buffers, of those measured", "MiB", best.unwrap_or_default().0)
             .paper(256.0)
             .why("With as many hash functions our filters gain less than the formula has it, so that larger buffers and smaller filters do better: see the next row."),
-        Row::predicted("spurious rate at 256 MiB, measured", "", at(256.0)).paper(0.0001)
+        Row::measured("spurious rate at 256 MiB, measured", "", at(256.0)).paper(0.0001)
             .why("A key's bits are in an arithmetic progression, from two halves of one hash. With 20 hash functions that is more often the same for two keys than 20 independent bits would be: a filter errs once in 670,000 where the formula says once in 1.8 million. The paper gives one digit."),
-        Row::predicted("spurious rate at 256 MiB, by the model", "", CLAM.spurious_reads(split(256.0)))
+        Row::formula("spurious rate at 256 MiB, by the model", "", CLAM.spurious_reads(split(256.0)))
             .paper(0.0001),
-        Row::predicted("spurious rate at 2048 MiB, measured", "", at(2048.0)).paper(0.01)
+        Row::measured("spurious rate at 2048 MiB, measured", "", at(2048.0)).paper(0.01)
             .why("The paper gives one digit: 16 filters of 2^-11.09 make 0.0073."),
-        Row::predicted("spurious rate at 2048 MiB, by the model", "", CLAM.spurious_reads(split(2048.0)))
+        Row::formula("spurious rate at 2048 MiB, by the model", "", CLAM.spurious_reads(split(2048.0)))
             .paper(0.01),
     ];
     Table { title: "False-positive reads per lookup".into(), rows }

@@ -87,28 +87,34 @@ fn inserts(cascades: &[Both], blooms: &[Both]) -> Table {
     let (published, one) = (&cascades[0], &cascades[2]);
     let [plain, _, buffered, strongest] = blooms else { unreachable!("there are four kinds") };
     let mut rows = vec![
-        Row::predicted("cascade filter, fan-out 2", "inserts/s", rate(published)).paper(DECK_INSERTS_PER_S).why(
+        Row::assumed("cascade filter, fan-out 2", "inserts/s", rate(published), fits::CASCADE_INSERT.name).paper(DECK_INSERTS_PER_S).why(
             "The deck is bound by a processor of 2009 at 2.4 GHz; here it is the 65 ns of an insert on a newer one, while a second thread merges. See the last table for a slow one.",
         ),
-        Row::predicted("cascade filter, fan-out 2, over buffered Bloom filter, queued bits", "", rate(published) / rate(buffered))
+        Row::assumed("cascade filter, fan-out 2, over buffered Bloom filter, queued bits", "", rate(published) / rate(buffered), fits::CASCADE_INSERT.name)
             .paper(DECK_GAIN)
             .why("The one is 15 times as fast here, the other six times. The deck's others take 17 K inserts a second, about one for each page written, as its queues were small; this one's queue is all the RAM, with 32 pages in flight."),
-        Row::predicted("cascade filter, fan-out 2, over page-blocked buffered Bloom filter", "", rate(published) / rate(strongest))
+        Row::assumed("cascade filter, fan-out 2, over page-blocked buffered Bloom filter", "", rate(published) / rate(strongest), fits::CASCADE_INSERT.name)
             .why("The honest strongest baseline, nothing but sequential I/O chunks, which the deck does not have."),
-        Row::predicted("cascade filter, fan-out 2, over plain Bloom filter", "", rate(published) / rate(plain)),
+        Row::assumed("cascade filter, fan-out 2, over plain Bloom filter", "", rate(published) / rate(plain), fits::CASCADE_INSERT.name),
     ];
     for both in &cascades[1..] {
         let name = both.inserts.name;
-        rows.push(Row::predicted(name, "inserts/s", rate(both)));
-        rows.push(Row::predicted(
+        rows.push(Row::assumed(name, "inserts/s", rate(both), fits::CASCADE_INSERT.name));
+        rows.push(Row::assumed(
             format!("{name}, over page-blocked buffered Bloom filter"),
             "",
             rate(both) / rate(strongest),
+            fits::CASCADE_INSERT.name,
         ));
     }
     rows.push(
-        Row::predicted("one wide level over fan-out 2", "", rate(one) / rate(published))
-            .why("Each key is written more often: what one read for each lookup costs."),
+        Row::assumed(
+            "one wide level over fan-out 2",
+            "",
+            rate(one) / rate(published),
+            fits::CASCADE_INSERT.name,
+        )
+        .why("Each key is written more often: what one read for each lookup costs."),
     );
     Table { title: "Inserts".into(), rows }
 }
@@ -117,10 +123,10 @@ fn lookups(cascades: &[Both], blooms: &[Both]) -> Table {
     let (published, one) = (&cascades[0], &cascades[2]);
     let [plain, one_page, ..] = blooms else { unreachable!("there are four kinds") };
     let mut rows = vec![
-        Row::predicted("cascade filter, fan-out 2", "lookups/s", published.lookups_per_s)
+        Row::measured("cascade filter, fan-out 2", "lookups/s", published.lookups_per_s)
             .paper(DECK_LOOKUPS_PER_S)
             .why("530 a second are 1.9 ms: about six pages of 0.31 ms each. The drive's data sheet has 0.065 ms for one; what else was done the deck does not say."),
-        Row::predicted("cascade filter, fan-out 2: pages read for each lookup", "", published.reads)
+        Row::measured("cascade filter, fan-out 2: pages read for each lookup", "", published.reads)
             .why("Levels that are not empty when all keys are in; each is asked for an absent key."),
     ];
     for both in cascades {
@@ -131,7 +137,7 @@ fn lookups(cascades: &[Both], blooms: &[Both]) -> Table {
             ),
             (one_page, "The Bloom filter reads one page, or none if RAM has it."),
         ] {
-            let row = Row::predicted(
+            let row = Row::measured(
                 format!("{}, over {}", both.inserts.name, bloom.inserts.name),
                 "",
                 both.lookups_per_s / bloom.lookups_per_s,
@@ -140,7 +146,7 @@ fn lookups(cascades: &[Both], blooms: &[Both]) -> Table {
             rows.push(if is_published { row.paper(DECK_PART).why(why) } else { row });
         }
     }
-    rows.push(Row::predicted(
+    rows.push(Row::measured(
         "cascade filter, one wide level, over fan-out 2",
         "",
         one.lookups_per_s / published.lookups_per_s,
@@ -157,20 +163,20 @@ fn several_parts(one: &Both, parts: &Both, blooms: &[Both], count: u32) -> Table
     let levels = "How many levels of a part are not empty depends on the moment, as with one part, and differs from \
          part to part: a lookup reads a page of each.";
     let rows = vec![
-        Row::predicted("parts", "", f64::from(count)),
-        Row::predicted("inserts", "inserts/s", rate(parts)).paper(DECK_INSERTS_PER_S).why(as_one),
-        Row::predicted("inserts over one part", "", rate(parts) / rate(one)),
-        Row::predicted("inserts if the processor took no time, over one part", "", parts.inserts.device_per_s() / one.inserts.device_per_s())
+        Row::input("parts", "", f64::from(count)),
+        Row::assumed("inserts", "inserts/s", rate(parts), fits::CASCADE_INSERT.name).paper(DECK_INSERTS_PER_S).why(as_one),
+        Row::assumed("inserts over one part", "", rate(parts) / rate(one), fits::CASCADE_INSERT.name),
+        Row::measured("inserts if the processor took no time, over one part", "", parts.inserts.device_per_s() / one.inserts.device_per_s())
             .why("Runs of a part are short here, some pages, and a merge asks for each level of one; at the deck's size they are megabytes."),
-        Row::predicted(format!("inserts over {}", buffered.inserts.name), "", rate(parts) / rate(buffered)).paper(DECK_GAIN).why(as_one),
-        Row::predicted("times a key is written, over one part", "", written(parts) / written(one))
+        Row::assumed(format!("inserts over {}", buffered.inserts.name), "", rate(parts) / rate(buffered), fits::CASCADE_INSERT.name).paper(DECK_GAIN).why(as_one),
+        Row::measured("times a key is written, over one part", "", written(parts) / written(one))
             .why("Buffers fill one after another, so the RAM of two full ones holds those of all parts: fewer and larger merges."),
-        Row::predicted("lookups", "lookups/s", parts.lookups_per_s).paper(DECK_LOOKUPS_PER_S).why(levels),
-        Row::predicted("pages read for each lookup", "", parts.reads),
-        Row::predicted(format!("lookups over {}", plain.inserts.name), "", parts.lookups_per_s / plain.lookups_per_s)
+        Row::measured("lookups", "lookups/s", parts.lookups_per_s).paper(DECK_LOOKUPS_PER_S).why(levels),
+        Row::measured("pages read for each lookup", "", parts.reads),
+        Row::measured(format!("lookups over {}", plain.inserts.name), "", parts.lookups_per_s / plain.lookups_per_s)
             .paper(DECK_PART)
             .why(levels),
-        Row::predicted(format!("lookups over {}", one_page.inserts.name), "", parts.lookups_per_s / one_page.lookups_per_s)
+        Row::measured(format!("lookups over {}", one_page.inserts.name), "", parts.lookups_per_s / one_page.lookups_per_s)
             .paper(DECK_PART)
             .why(levels),
     ];
@@ -191,17 +197,19 @@ fn slow(cascades: &[Both], blooms: &[Both]) -> Table {
         Row::fitted(cascades[0].inserts.name, "inserts/s", published, fits::DECK_INSERTS)
             .paper(DECK_INSERTS_PER_S)
             .why("The drive has time to spare, so the deck's \"CPU bound\" holds."),
-        Row::predicted(format!("{}, over {}", cascades[0].inserts.name, buffered.name), "", published / buffered.per_s())
+        Row::fitted(format!("{}, over {}", cascades[0].inserts.name, buffered.name), "", published / buffered.per_s(), fits::DECK_INSERTS)
             .paper(DECK_GAIN)
             .why("A queue as large as the RAM and 32 pages in flight make the buffered filter six times what the deck's others are."),
-        Row::predicted(format!("{}, over {}", cascades[0].inserts.name, strongest.name), "", published / strongest.per_s())
+        Row::fitted(format!("{}, over {}", cascades[0].inserts.name, strongest.name), "", published / strongest.per_s(), fits::DECK_INSERTS)
             .why("The deck's cascade filter is hardly faster than the strongest Bloom filter on its drive would have been."),
     ];
     rows.extend(
-        cascades[1..].iter().map(|both| Row::predicted(both.inserts.name, "inserts/s", rate(both))),
+        cascades[1..].iter().map(|both| {
+            Row::fitted(both.inserts.name, "inserts/s", rate(both), fits::DECK_INSERTS)
+        }),
     );
     rows.push(
-        Row::predicted(strongest.name, "inserts/s", strongest.per_s()).why(
+        Row::assumed(strongest.name, "inserts/s", strongest.per_s(), fits::PAGES_SWEEP.name).why(
             "Bound by the drive, so as before. On such a processor wide levels do not pay; on one whose merges take 8 ns they do.",
         ),
     );

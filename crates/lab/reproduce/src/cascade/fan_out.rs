@@ -6,7 +6,7 @@ use super::insertion::Measured;
 use super::lab::{KEYS, Measures};
 use super::policy::{Cost, cost};
 use super::rounds::Costs;
-use crate::{Chart, Experiment, Outcome, Result, Row, Scale, Scaling, Series, Table};
+use crate::{Chart, Experiment, Outcome, Result, Row, Scale, Scaling, Series, Table, fits};
 
 /// See the [module](self).
 pub struct FanOut;
@@ -86,7 +86,7 @@ fn measure(measures: Measures, ratio: u64, fan_out: Option<u32>) -> Result<Measu
         writes: grown.writes_per_key(),
         bytes: grown.bytes_per_key(),
         reads,
-        inserts_per_s: inserts.per_s_with(Costs::CASCADE),
+        inserts_per_s: inserts.per_s_with(Costs::cascade()),
         device_per_s: inserts.device_per_s(),
     })
 }
@@ -95,20 +95,30 @@ fn table(all: &[Measurement], ratio: u64, strongest: &Measured) -> Table {
     let mut rows = Vec::new();
     for it in all.iter().filter(|it| it.ratio == ratio) {
         let name = it.fan_out.map_or("one level".into(), |fan_out| format!("fan-out {fan_out}"));
-        rows.push(Row::predicted(format!("{name}: times a key is written"), "", it.writes));
+        rows.push(Row::measured(format!("{name}: times a key is written"), "", it.writes));
         rows.push(Row::predicted(format!("{name}: times, by the policy"), "", it.policy.writes));
-        rows.push(Row::predicted(format!("{name}: written for each key"), "B", it.bytes));
-        rows.push(Row::predicted(format!("{name}: pages read for each lookup"), "", it.reads));
-        rows.push(Row::predicted(format!("{name}: inserts"), "1/s", it.inserts_per_s));
-        rows.push(Row::predicted(
+        rows.push(Row::measured(format!("{name}: written for each key"), "B", it.bytes));
+        rows.push(Row::measured(format!("{name}: pages read for each lookup"), "", it.reads));
+        rows.push(Row::assumed(
+            format!("{name}: inserts"),
+            "1/s",
+            it.inserts_per_s,
+            fits::CASCADE_INSERT.name,
+        ));
+        rows.push(Row::measured(
             format!("{name}: inserts if the processor took no time"),
             "1/s",
             it.device_per_s,
         ));
     }
     rows.push(
-        Row::predicted(format!("{}: inserts", strongest.name), "1/s", strongest.per_s())
-            .why("A lookup reads one page of it; a key can be deleted from none."),
+        Row::assumed(
+            format!("{}: inserts", strongest.name),
+            "1/s",
+            strongest.per_s(),
+            strongest.processor,
+        )
+        .why("A lookup reads one page of it; a key can be deleted from none."),
     );
     Table { title: format!("Filter {ratio} times the RAM"), rows }
 }

@@ -7,7 +7,7 @@ use nandex_sim::workload::SplitMix64;
 
 use super::lab::{ABSENT, Measures, now_ns};
 use super::rounds::Round;
-use crate::Result;
+use crate::{Result, fits, vary};
 
 /// Lookups between two parts of the inserts.
 const LOOKUPS_BETWEEN: u64 = 200;
@@ -32,17 +32,22 @@ pub struct Looked {
 }
 
 /// The CPU time of a lookup: assumed; the drive's time of a page is ninety times as long.
-const LOOKUP_CPU_NS: f64 = 1_000.0;
+pub const LOOKUP_CPU_NS: f64 = 1_000.0;
+
+/// Returns the CPU time of a lookup, with its variation.
+fn lookup_ns() -> f64 {
+    vary::number(&fits::FILTER_LOOKUP, LOOKUP_CPU_NS)
+}
 
 impl Looked {
     /// Returns the lookups a second, one after another.
     pub fn single_per_s(&self) -> f64 {
-        1e9 / (self.device_ns + LOOKUP_CPU_NS)
+        1e9 / (self.device_ns + lookup_ns())
     }
 
     /// Returns the lookups a second of a batch, whose processor works while the drive does.
     pub fn batched_per_s(&self) -> f64 {
-        1e9 / self.device_ns.max(LOOKUP_CPU_NS)
+        1e9 / self.device_ns.max(lookup_ns())
     }
 }
 

@@ -8,7 +8,7 @@ use nandex_sim::workload::SplitMix64;
 use super::bloom::HASHES;
 use super::lab::RATE;
 use super::layout::{Layout, Lines, Slots, lines_of};
-use crate::{Chart, Experiment, Outcome, Result, Row, Scale, Scaling, Series, Table};
+use crate::{Chart, Experiment, Outcome, Result, Row, Scale, Scaling, Series, Table, fits, vary};
 
 /// See the [module](self).
 pub struct InRam;
@@ -29,9 +29,9 @@ const DECK_SIZE: f64 = 1.2;
 /// Bits of each slot in the head of a block of 64: 144 of them.
 const HEAD_BITS_EACH: f64 = 144.0 / 64.0;
 /// The time of a line that a processor must request, in nanoseconds: assumed, as for filters of BufferHash.
-const JUMP_NS: f64 = 60.0;
+pub const JUMP_NS: f64 = 60.0;
 /// The time of a line that follows another, which the processor prefetches: assumed.
-const NEXT_NS: f64 = 5.0;
+pub const NEXT_NS: f64 = 5.0;
 
 /// The memory touched by an operation, on average.
 #[derive(Clone, Copy, Default)]
@@ -185,18 +185,18 @@ fn table(plain: &[Measured], fast: &[Measured], bloom: &Measured) -> Table {
             ("absent key", measured.absent),
             ("key that is there", measured.present),
         ] {
-            rows.push(Row::predicted(format!("{name}, {what}: lines"), "", touched.lines));
-            rows.push(Row::predicted(format!("{name}, {what}: jumps"), "", touched.jumps));
+            rows.push(Row::measured(format!("{name}, {what}: lines"), "", touched.lines));
+            rows.push(Row::measured(format!("{name}, {what}: jumps"), "", touched.jumps));
         }
     }
     let quotient = &plain[DECK_FILL];
     rows.push(
-        Row::predicted("jumps of an insert: Bloom filter over quotient filter", "", bloom.insert.jumps / quotient.insert.jumps)
+        Row::measured("jumps of an insert: Bloom filter over quotient filter", "", bloom.insert.jumps / quotient.insert.jumps)
             .paper(3.0)
             .why("The deck has measured time, with the processor's work, of which a quotient filter has more; only waits for memory are counted here."),
     );
     rows.push(
-        Row::predicted("jumps of a lookup, absent key: Bloom filter over quotient filter", "", bloom.absent.jumps / quotient.absent.jumps)
+        Row::measured("jumps of a lookup, absent key: Bloom filter over quotient filter", "", bloom.absent.jumps / quotient.absent.jumps)
             .paper(1.0)
             .why("A lookup of an absent key in a Bloom filter ends at the first bit that is not set, the second on average."),
     );
@@ -205,7 +205,9 @@ fn table(plain: &[Measured], fast: &[Measured], bloom: &Measured) -> Table {
 
 /// Returns the times of operations by the lines that they touch.
 fn time(plain: &[Measured], fast: &[Measured], bloom: &Measured) -> Table {
-    let ns = |it: Touched| it.jumps * JUMP_NS + (it.lines - it.jumps) * NEXT_NS;
+    let jump_ns = vary::number(&fits::RAM_JUMP, JUMP_NS);
+    let next_ns = vary::number(&fits::RAM_NEXT, NEXT_NS);
+    let ns = |it: Touched| it.jumps * jump_ns + (it.lines - it.jumps) * next_ns;
     let mut rows = Vec::new();
     for (name, quotient, is_decks) in [
         ("quotient filter with three bits, 75 % full", &plain[DECK_FILL], true),
@@ -216,11 +218,12 @@ fn time(plain: &[Measured], fast: &[Measured], bloom: &Measured) -> Table {
             ("lookup, absent key", quotient.absent, bloom.absent, 1.0),
             ("lookup, key that is there", quotient.present, bloom.present, 1.0),
         ] {
-            rows.push(Row::predicted(format!("{name}, {what}"), "ns", ns(ours)));
-            let over = Row::predicted(
+            rows.push(Row::assumed(format!("{name}, {what}"), "ns", ns(ours), fits::RAM_JUMP.name));
+            let over = Row::assumed(
                 format!("Bloom filter over {name}, {what}"),
                 "",
                 ns(theirs) / ns(ours),
+                fits::RAM_JUMP.name,
             );
             rows.push(match is_decks {
                 true => over.paper(printed).why("The deck's times have the work of its processor of 2009 in them, of which a quotient filter has more; here is the wait for memory alone."),
@@ -238,11 +241,21 @@ fn size(slots: u64) -> Result<Table> {
     let plain = (bits + 3.0) / FILLS[DECK_FILL];
     let fast = (bits + HEAD_BITS_EACH) / FILLS[CASCADE_FILL + 1];
     let rows = vec![
-        Row::predicted("Bloom filter", "bits/key", bloom),
-        Row::predicted("quotient filter with three bits, 75 % full", "bits/key", plain),
-        Row::predicted("quotient filter with three bits over Bloom filter", "", plain / bloom)
-            .paper(DECK_SIZE)
-            .why("The deck does not print the fill; a remainder has whole bits."),
+        Row::formula("Bloom filter", "bits/key", bloom),
+        Row::assumed(
+            "quotient filter with three bits, 75 % full",
+            "bits/key",
+            plain,
+            fits::DECK_FILL.name,
+        ),
+        Row::assumed(
+            "quotient filter with three bits over Bloom filter",
+            "",
+            plain / bloom,
+            fits::DECK_FILL.name,
+        )
+        .paper(DECK_SIZE)
+        .why("The deck does not print the fill; a remainder has whole bits."),
         Row::predicted("quotient filter by rank and select, 94 % full", "bits/key", fast),
         Row::predicted("quotient filter by rank and select over Bloom filter", "", fast / bloom),
     ];

@@ -4,7 +4,7 @@ use super::bloom::{Bloom, HASHES, Kind};
 use super::grown::Grown;
 use super::lab::{FILTER_OVER_RAM, Measures};
 use super::rounds::{Costs, Point, Round, rate, rates, timeline};
-use crate::{Chart, Experiment, Outcome, Result, Row, Scale, Scaling, Series, Table};
+use crate::{Chart, Experiment, Outcome, Result, Row, Scale, Scaling, Series, Table, fits};
 
 /// See the [module](self).
 pub struct Insertion;
@@ -32,6 +32,8 @@ pub struct Measured {
     pub rounds: Vec<Round>,
     /// Their cost on the processor.
     pub costs: Costs,
+    /// The assumed constant of the processor that decides most of its cost, by name.
+    pub processor: &'static str,
     /// The times that a key is written, and the bytes written for each, for a cascade filter.
     pub written: Option<(f64, f64)>,
 }
@@ -42,7 +44,8 @@ impl Measured {
         Self {
             name,
             rounds: grown.rounds.clone(),
-            costs: Costs::CASCADE,
+            costs: Costs::cascade(),
+            processor: fits::CASCADE_INSERT.name,
             written: Some((grown.writes_per_key(), grown.bytes_per_key())),
         }
     }
@@ -51,7 +54,8 @@ impl Measured {
     pub fn bloom(bloom: &mut Bloom) -> Result<Self> {
         let kind = bloom.kind();
         let rounds = bloom.insert(BLOOM_ROUNDS)?;
-        Ok(Self { name: kind.name(), rounds, costs: kind.costs(), written: None })
+        let (name, costs, processor) = (kind.name(), kind.costs(), kind.processor());
+        Ok(Self { name, rounds, costs, processor, written: None })
     }
 
     /// Returns the keys a second, by today's processor.
@@ -157,7 +161,7 @@ impl Experiment for Insertion {
 fn table(all: &[Measured]) -> Table {
     let mut rows = Vec::new();
     for measured in all {
-        let row = Row::predicted(measured.name, "inserts/s", measured.per_s());
+        let row = Row::assumed(measured.name, "inserts/s", measured.per_s(), measured.processor);
         rows.push(match measured.name {
             name if name == FAN_OUTS[0].1 => row.paper(DECK_INSERTS_PER_S).why(
                 "The deck is bound by its processor, and so it is here: by the 65 ns of an insert on a newer one, while a second thread merges. The experiment deck has a slow one too.",
@@ -168,12 +172,12 @@ fn table(all: &[Measured]) -> Table {
             _ => row,
         });
         if let Some((writes, bytes)) = measured.written {
-            rows.push(Row::predicted(
+            rows.push(Row::measured(
                 format!("{}: times a key is written", measured.name),
                 "",
                 writes,
             ));
-            rows.push(Row::predicted(
+            rows.push(Row::measured(
                 format!("{}: written for each key", measured.name),
                 "B",
                 bytes,
@@ -186,7 +190,7 @@ fn table(all: &[Measured]) -> Table {
 fn without_processor(all: &[Measured]) -> Table {
     let rows = all
         .iter()
-        .map(|measured| Row::predicted(measured.name, "inserts/s", measured.device_per_s()))
+        .map(|measured| Row::measured(measured.name, "inserts/s", measured.device_per_s()))
         .collect();
     Table { title: "Inserts if the processor took no time".into(), rows }
 }

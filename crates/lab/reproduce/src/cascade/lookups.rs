@@ -78,7 +78,7 @@ impl Experiment for Lookups {
 fn absent(all: &[Answers]) -> Table {
     let mut rows = Vec::new();
     for it in all {
-        let row = Row::predicted(it.name, "lookups/s", it.last.absent.single_per_s());
+        let row = Row::measured(it.name, "lookups/s", it.last.absent.single_per_s());
         if it.name != FAN_OUTS[0].1 {
             rows.push(row);
         } else {
@@ -87,14 +87,14 @@ fn absent(all: &[Answers]) -> Table {
             ));
         }
         rows.extend(it.mean.map(|mean| {
-            Row::predicted(format!("{}, while it grows", it.name), "lookups/s", mean.single_per_s())
+            Row::measured(format!("{}, while it grows", it.name), "lookups/s", mean.single_per_s())
         }));
     }
     Table { title: "Absent keys, one after another".into(), rows }
 }
 
 fn present(all: &[Answers]) -> Table {
-    let row = |it: &Answers| Row::predicted(it.name, "lookups/s", it.last.present.single_per_s());
+    let row = |it: &Answers| Row::measured(it.name, "lookups/s", it.last.present.single_per_s());
     Table {
         title: "Keys that are there, one after another".into(),
         rows: all.iter().map(row).collect(),
@@ -102,7 +102,7 @@ fn present(all: &[Answers]) -> Table {
 }
 
 fn batched(all: &[Answers]) -> Table {
-    let row = |it: &Answers| Row::predicted(it.name, "lookups/s", it.last.batched.batched_per_s());
+    let row = |it: &Answers| Row::measured(it.name, "lookups/s", it.last.batched.batched_per_s());
     Table {
         title: "Absent keys in a batch, 32 reads in flight".into(),
         rows: all.iter().map(row).collect(),
@@ -112,10 +112,10 @@ fn batched(all: &[Answers]) -> Table {
 fn reads(all: &[Answers]) -> Table {
     let mut rows = Vec::new();
     for it in all {
-        rows.push(Row::predicted(format!("{}, absent", it.name), "", it.last.absent.reads));
-        rows.push(Row::predicted(format!("{}, there", it.name), "", it.last.present.reads));
+        rows.push(Row::measured(format!("{}, absent", it.name), "", it.last.absent.reads));
+        rows.push(Row::measured(format!("{}, there", it.name), "", it.last.present.reads));
         rows.extend(it.mean.map(|mean| {
-            Row::predicted(format!("{}, absent, while it grows", it.name), "", mean.reads)
+            Row::measured(format!("{}, absent, while it grows", it.name), "", mean.reads)
         }));
     }
     Table { title: "Pages read for each lookup".into(), rows }

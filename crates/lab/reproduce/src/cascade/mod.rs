@@ -17,6 +17,10 @@ mod lookups;
 pub mod policy;
 pub mod rounds;
 
+pub(crate) use grown::LOOKUP_CPU_NS;
+pub(crate) use in_ram::{JUMP_NS, NEXT_NS};
+pub(crate) use rounds::Costs;
+
 use crate::Experiment;
 
 /// Returns all experiments, in the deck's order, with its open questions at the end.

@@ -8,6 +8,9 @@
 //!
 //! A merge reads, works and writes at the same time, in I/O chunks; the slower of processor and drive decides.
 
+use crate::fits::Fit;
+use crate::{fits, vary};
+
 /// The keys that fill a buffer, and the merge that follows.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Round {
@@ -50,12 +53,42 @@ impl Costs {
     /// The costs of bits set in cached pages: 8 M keys a second, as measured.
     pub const CACHED: Self = Self { insert_ns: 120.0, merge_ns: 0.0, merging: Merging::Between };
 
+    /// The assumed cost of a key in a buffer on the deck's processor, in nanoseconds.
+    pub const DECK_INSERT_NS: f64 = 400.0;
+
+    /// Returns [`CASCADE`](Self::CASCADE) with its variation.
+    pub(crate) fn cascade() -> Self {
+        Self::CASCADE.varied(&fits::CASCADE_INSERT, &fits::CASCADE_MERGE)
+    }
+
+    /// Returns [`PAGES`](Self::PAGES) with its variation.
+    pub(crate) fn pages() -> Self {
+        Self::PAGES.varied(&fits::PAGES_INSERT, &fits::PAGES_SWEEP)
+    }
+
+    /// Returns [`BITS`](Self::BITS) with its variation.
+    pub(crate) fn bits() -> Self {
+        Self::BITS.varied(&fits::BITS_INSERT, &fits::BITS_SWEEP)
+    }
+
+    /// Returns [`CACHED`](Self::CACHED) with its variation.
+    pub(crate) fn cached() -> Self {
+        let insert_ns = vary::number(&fits::CACHED_INSERT, Self::CACHED.insert_ns);
+        Self { insert_ns, ..Self::CACHED }
+    }
+
+    fn varied(self, insert: &Fit, merge: &Fit) -> Self {
+        let insert_ns = vary::number(insert, self.insert_ns);
+        let merge_ns = vary::number(merge, self.merge_ns);
+        Self { insert_ns, merge_ns, ..self }
+    }
+
     /// Returns the costs of a processor on which a cascade filter whose merges write each key `passes` times
     /// takes `keys_per_s` keys a second with one thread, if the drive takes no time. The cost of a key in the
     /// buffer is assumed; the rest is its cost in a merge.
     #[must_use]
     pub fn fitted(keys_per_s: f64, passes: f64) -> Self {
-        let insert_ns = 400.0;
+        let insert_ns = vary::number(&fits::DECK_INSERT, Self::DECK_INSERT_NS);
         let merge_ns = (1e9 / keys_per_s - insert_ns) / passes.max(1.0);
         Self { insert_ns, merge_ns, merging: Merging::Between }
     }

@@ -72,28 +72,24 @@ impl Bound {
 }
 
 impl Number {
-    /// Returns its value in an outcome, and the number that the rows were fitted to, if one was. `None` if
-    /// the rows do not exist or were not measured.
-    pub fn of(self, outcome: &Outcome) -> Option<(f64, Option<&'static str>)> {
+    /// Returns its value in an outcome, and its origin: of two rows the one that proves less. `None` if the
+    /// rows do not exist or were not measured.
+    pub fn of(self, outcome: &Outcome) -> Option<(f64, Origin)> {
         match self {
             Self::Row(table, row) => value(outcome, table, row),
             Self::Over((table, row), (below_table, below_row)) => {
-                let (above, above_fit) = value(outcome, table, row)?;
-                let (below, below_fit) = value(outcome, below_table, below_row)?;
-                (below != 0.0).then(|| (above / below, above_fit.or(below_fit)))
+                let (above, origin) = value(outcome, table, row)?;
+                let (below, other) = value(outcome, below_table, below_row)?;
+                (below != 0.0).then(|| (above / below, origin.weaker(other)))
             }
         }
     }
 }
 
-fn value(outcome: &Outcome, table: &str, what: &str) -> Option<(f64, Option<&'static str>)> {
+fn value(outcome: &Outcome, table: &str, what: &str) -> Option<(f64, Origin)> {
     let table = outcome.tables.iter().find(|it| it.title.starts_with(table))?;
     let row = table.rows.iter().find(|it| it.what == what)?;
-    let fitted_to = match row.origin() {
-        Origin::Fitted { fitted_to } => Some(fitted_to),
-        Origin::Predicted | Origin::Measured | Origin::Recorded { .. } | Origin::Stated => None,
-    };
-    Some((row.ours?, fitted_to))
+    Some((row.ours?, row.origin()))
 }
 
 #[cfg(test)]
@@ -102,9 +98,9 @@ mod tests {
     use crate::Table;
 
     #[test]
-    fn a_number_is_a_row_or_one_over_another_and_says_what_it_was_fitted_to() {
+    fn a_number_is_a_row_or_one_over_another_and_has_the_weaker_origin() {
         let rows = vec![
-            Row::predicted("a", "ms", 6.0),
+            Row::measured("a", "ms", 6.0),
             Row::fitted("b", "ms", 2.0, "2 ms, Table 1"),
             Row::stated("c", "ms", 1.0),
         ];
@@ -112,9 +108,10 @@ mod tests {
             tables: vec![Table { title: "First table".into(), rows }],
             ..Outcome::default()
         };
-        assert_eq!(Number::Row("First", "a").of(&outcome), Some((6.0, None)));
+        assert_eq!(Number::Row("First", "a").of(&outcome), Some((6.0, Origin::Measured)));
         let over = Number::Over(("First", "a"), ("First", "b"));
-        assert_eq!(over.of(&outcome), Some((3.0, Some("2 ms, Table 1"))));
+        let fitted = Origin::Fitted { fitted_to: "2 ms, Table 1" };
+        assert_eq!(over.of(&outcome), Some((3.0, fitted)));
         for none in
             [Number::Row("Second", "a"), Number::Row("First", "c"), Number::Row("First", "d")]
         {

@@ -106,6 +106,41 @@ const BUFFERHASH: &[Claim] = &[
         Drive,
     ),
     claim(
+        "1 GiB of filters keeps false reads of 32 GiB of flash within 1 ms, on the chip (6.4)",
+        "figure-3",
+        row("Time of false-positive reads", "flash chip, 32 GiB of flash: with 1 GiB of filters"),
+        AtMost(1.0),
+        Structure,
+    ),
+    claim(
+        "A buffer of one block costs least on average, on the chip: 128 KiB (6.4)",
+        "figure-4",
+        row("Flash chip", "the buffer that costs least on average"),
+        AtMost(128.0),
+        Structure,
+    ),
+    claim(
+        "A larger buffer raises the worst insert on the SSD (6.4)",
+        "figure-4",
+        row("Intel SSD", "1 MiB over 128 KiB, at worst"),
+        AtLeast(1.0),
+        Structure,
+    ),
+    claim(
+        "99 % of lookups of absent keys read no flash; counted from 98 % on (7.2.1)",
+        "table-2",
+        row("Lookups by reads, no key found", "probability of 0 reads"),
+        AtLeast(0.98),
+        Structure,
+    ),
+    claim(
+        "BufferHash merges in 2 minutes what Berkeley DB on a disk merges in 2 hours (3)",
+        "merge",
+        row("As many fingerprints", "Intel SSD: BufferHash"),
+        AtMost(2.0),
+        Drive,
+    ),
+    claim(
         "A WAN optimizer with BufferHash on the Transcend SSD is close to ideal at 100 Mb/s (8.1)",
         "figure-9",
         over(
@@ -251,6 +286,16 @@ const CASCADE: &[Claim] = &[
         AtLeast(3.0),
         Structure,
     ),
+    claim(
+        "The same by the time of memory",
+        "in-ram",
+        row(
+            "Time of an operation",
+            "Bloom filter over quotient filter with three bits, 75 % full, insert",
+        ),
+        AtLeast(3.0),
+        Structure,
+    ),
 ];
 
 const COUNTING: &[Claim] = &[
@@ -305,6 +350,13 @@ const RHIK: &[Claim] = &[
         over("Write bandwidth", "3100 million keys: RHIK", "3100 million keys: multi-level"),
         AtLeast(1.0),
         Drive,
+    ),
+    claim(
+        "A drive of 3.84 TB has 3.1 billion pairs of 1 KiB (1)",
+        "capacity",
+        row("Keys of a drive", "values of 1024 B"),
+        AtLeast(3.1),
+        Structure,
     ),
     claim(
         "RHIK reads at most one flash page for an access (3)",

@@ -1,7 +1,8 @@
-//! The surviving conclusions of a paper: with every fitted constant halved and doubled, and on a drive of
+//! The surviving conclusions of a paper: with every chosen constant halved and doubled, and on a drive of
 //! today.
 //!
-//! A fitted constant makes one printed number come out; it says nothing about the relation of two structures.
+//! A fitted constant makes one printed number come out, and an assumed one is a judgement; neither says
+//! anything about the relation of two structures.
 //! So each conclusion is run again with every constant that its experiment uses halved, and doubled, one at a
 //! time. Then it is run on another SSD.
 
@@ -11,10 +12,13 @@ mod list;
 use std::collections::BTreeSet;
 
 use crate::vary::{By, Variation, during};
-use crate::{Error, Experiment, Outcome, Paper, Result, Row, Scale, Table, experiments};
+use crate::{Error, Experiment, Origin, Outcome, Paper, Result, Row, Scale, Table, experiments};
 use claim::{Claim, On};
 
 pub use list::claims;
+
+/// The name of these experiments.
+pub const NAME: &str = "conclusions";
 
 /// The SSD of today.
 pub const TODAY: &str = "modern-nvme";
@@ -27,7 +31,7 @@ struct Tried {
     claim: Claim,
     /// The number with all constants as they are.
     plain: f64,
-    fitted_to: Option<&'static str>,
+    origin: Origin,
     /// The number that breaks the bound first, and the change that made it.
     worst: f64,
     worst_by: String,
@@ -40,7 +44,7 @@ struct Tried {
 
 impl Experiment for Conclusions {
     fn name(&self) -> &'static str {
-        "conclusions"
+        NAME
     }
 
     fn title(&self) -> &'static str {
@@ -83,11 +87,11 @@ fn try_all(paper: Paper, name: &str, scale: Scale) -> Result<Vec<Tried>> {
     let (plain, used) = run(Variation::Nothing)?;
     let mut tried = Vec::new();
     for claim in claims(paper).iter().filter(|claim| claim.experiment == name) {
-        let (number, fitted_to) = number(claim, &plain)?;
+        let (number, origin) = number(claim, &plain)?;
         tried.push(Tried {
             claim: *claim,
             plain: number,
-            fitted_to,
+            origin,
             worst: number,
             worst_by: String::new(),
             changes: 0,
@@ -143,15 +147,11 @@ impl Tried {
     }
 
     fn row(&self, number: f64) -> Row {
-        let row = match self.fitted_to {
-            Some(fitted_to) => Row::fitted(self.claim.says, "", number, fitted_to),
-            None => Row::predicted(self.claim.says, "", number),
-        };
-        self.claim.bound.on(row)
+        self.claim.bound.on(Row::of(self.origin, self.claim.says, "", number))
     }
 }
 
-fn number(claim: &Claim, outcome: &Outcome) -> Result<(f64, Option<&'static str>)> {
+fn number(claim: &Claim, outcome: &Outcome) -> Result<(f64, Origin)> {
     claim.number.of(outcome).ok_or_else(|| Error::Conclusion {
         experiment: claim.experiment.into(),
         says: claim.says.into(),
@@ -164,14 +164,14 @@ fn setup(tried: &[Tried]) -> Vec<String> {
     let today = count(|it| it.today.is_some_and(|number| it.claim.bound.holds(number)));
     vec![
         format!(
-            "Of {} conclusions {} hold here, and {} of them whatever fitted constant is halved or doubled. Of {on_drives} \
+            "Of {} conclusions {} hold here, and {} of them whatever constant is halved or doubled. Of {on_drives} \
              that an SSD decides {today} hold on {TODAY}.",
             tried.len(),
             count(Tried::holds),
             count(Tried::survives),
         ),
         format!(
-            "Every experiment runs again at scale {} with each of the fitted constants that it asks for halved, and doubled, \
+            "Every experiment runs again at scale {} with each of the fitted and assumed constants that it asks for halved, and doubled, \
              one at a time. Where the paper gives a multiple and not a bound, the \
              conclusion counts as kept from a \
              round number below it on, which is written with it.",
@@ -195,7 +195,7 @@ fn varied(tried: &[Tried]) -> Table {
     let row = |it: &Tried| {
         let changes = it.changes;
         let why = match (it.holds(), it.broken_by.len()) {
-            _ if changes == 0 => "No fitted constant decides it. ".into(),
+            _ if changes == 0 => "No chosen constant decides it. ".into(),
             (true, 0) => format!("Survives all {changes} changes. "),
             (true, count) => {
                 format!("Falls under {count} of {changes} changes: {}. ", it.broken_by.join(", "))
@@ -211,7 +211,7 @@ fn varied(tried: &[Tried]) -> Table {
         };
         it.row(it.worst).why(format!("{why}{by}").trim_end())
     };
-    let title = "The worst number with a fitted constant halved or doubled".into();
+    let title = "The worst number with a constant halved or doubled".into();
     Table { title, rows: tried.iter().map(row).collect() }
 }
 
@@ -219,7 +219,7 @@ fn today(tried: &[Tried]) -> Table {
     let row = |it: &Tried| {
         let number = it.today?;
         let holds = it.claim.bound.holds(number);
-        let row = it.claim.bound.on(Row::predicted(it.claim.says, "", number));
+        let row = it.row(number);
         Some(row.why(match (it.holds(), holds) {
             (_, true) => "Holds.",
             (true, false) => "Does not hold any more.",
@@ -232,6 +232,7 @@ fn today(tried: &[Tried]) -> Table {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fits;
 
     #[test]
     fn every_claim_names_an_experiment_of_its_paper() {
@@ -245,13 +246,37 @@ mod tests {
         }
     }
 
+    /// Runs the experiments of a paper's conclusions, and returns the constants that they use.
+    fn used(paper: Paper) -> BTreeSet<&'static str> {
+        let scale = Scale::new(Scale::MOST, 1).unwrap();
+        let all = experiments(paper);
+        let names: BTreeSet<_> = claims(paper).iter().map(|claim| claim.experiment).collect();
+        let mut used = BTreeSet::new();
+        for experiment in all.iter().filter(|it| names.contains(it.name())) {
+            used.extend(during(Variation::Nothing, || experiment.run(scale).unwrap()).1);
+        }
+        used
+    }
+
+    /// Checks that the list of constants has none that no conclusion of its paper is asked about.
+    #[test]
+    fn every_constant_is_halved_and_doubled_for_some_conclusion() {
+        for paper in Paper::ALL {
+            let used = used(paper);
+            let of_paper = fits().filter(|fit| fit.papers.contains(&paper) && fit.is_varied());
+            for fit in of_paper {
+                assert!(used.contains(fit.name), "{paper:?}: {}", fit.name);
+            }
+        }
+    }
+
     #[test]
     fn a_conclusion_survives_only_if_no_change_breaks_it() {
         let claim = claims(Paper::BufferHash)[0];
         let mut it = Tried {
             claim,
             plain: 30.0,
-            fitted_to: None,
+            origin: Origin::Measured,
             worst: 30.0,
             worst_by: String::new(),
             changes: 0,

@@ -96,8 +96,8 @@ impl Asked {
         let mean = |sum| queried.mean(sum);
         let in_change = queried.reads.pages - queried.data_pages;
         let mut rows = vec![
-            Row::predicted(format!("{name}: mean"), "ms", *mean_ms),
-            Row::predicted(
+            Row::measured(format!("{name}: mean"), "ms", *mean_ms),
+            Row::measured(
                 format!("{name}: pages of the data segment"),
                 "",
                 mean(queried.data_pages),
@@ -107,11 +107,11 @@ impl Asked {
             Kind::Mb => {}
             Kind::Mdb(_) => {
                 let what = format!("{name}: blocks of the change segment");
-                rows.push(Row::predicted(what, "", mean(queried.reads.blocks)));
+                rows.push(Row::measured(what, "", mean(queried.reads.blocks)));
             }
             Kind::MdbL(_) => {
                 let what = format!("{name}: pages of the change segment");
-                rows.push(Row::predicted(what, "", mean(in_change)));
+                rows.push(Row::measured(what, "", mean(in_change)));
             }
         }
         rows
@@ -182,7 +182,7 @@ impl Asked {
             for drive in FlashDrive::ALL {
                 let mean_ms = self.of(kind, RAM_PERCENT).0.mean_ms(drive)?;
                 let what = format!("{}: {}", kind.name(), drive.name);
-                rows.push(Row::predicted(what, "ms", mean_ms));
+                rows.push(Row::measured(what, "ms", mean_ms));
             }
         }
         let title =
@@ -196,9 +196,8 @@ fn claims(wiki: &Asked, meme: &Asked) -> Table {
     let [half, _, eighth] = Change::ALL;
     let (mdb, mdb_l) = (Kind::Mdb(eighth), Kind::MdbL(eighth));
     let at = |kind, percent| wiki.ms(kind, percent);
-    let over = |what: &str, number: f64, paper: f64| {
-        Row::predicted(what, "", number).paper_at_least(paper)
-    };
+    let over =
+        |what: &str, number: f64, paper: f64| Row::measured(what, "", number).paper_at_least(paper);
     let pages = |asked: &Asked| {
         let queried = &asked.of(mdb_l, RAM_PERCENT).0;
         queried.mean(queried.reads.pages)
@@ -210,7 +209,7 @@ fn claims(wiki: &Asked, meme: &Asked) -> Table {
             .why("The paper: MB is always the fastest; MDB-L typically approaches it."),
         over("MDB over MDB-L", at(mdb, 5) / at(mdb_l, 5), 1.0)
             .why("The paper: MDB-L outperforms MDB."),
-        Row::predicted(
+        Row::measured(
             "MDB: change segment 50 % over 12.5 %",
             "",
             at(Kind::Mdb(half), 5) / at(mdb, 5),
@@ -219,13 +218,13 @@ fn claims(wiki: &Asked, meme: &Asked) -> Table {
         .why("The paper: it does not drop significantly."),
         over("MDB-L: change segment 50 % over 12.5 %", at(Kind::MdbL(half), 5) / at(mdb_l, 5), 1.0)
             .why("The paper: improves dramatically with a reduction in change segment size."),
-        Row::predicted("MB: RAM 1 % over 10 %", "", at(Kind::Mb, 1) / at(Kind::Mb, 10))
+        Row::measured("MB: RAM 1 % over 10 %", "", at(Kind::Mb, 1) / at(Kind::Mb, 10))
             .paper(1.0)
             .why("The paper: a negligible change."),
         over("MDB: RAM 1 % over 10 %", at(mdb, 1) / at(mdb, 10), 1.0).why("The paper: decreases."),
         over("MDB-L: RAM 1 % over 10 %", at(mdb_l, 1) / at(mdb_l, 10), 1.0)
             .why("The paper: a significant decrease."),
-        Row::predicted("pages of a query, MDB-L, Wiki over Meme", "", pages(wiki) / pages(meme))
+        Row::measured("pages of a query, MDB-L, Wiki over Meme", "", pages(wiki) / pages(meme))
             .paper(1.115)
             .why("The paper names no design for its 11.5 %; here the log's fill decides."),
     ];
@@ -236,7 +235,7 @@ fn found(wiki: &Asked, meme: &Asked) -> Table {
     let row = |asked: &Asked| {
         let queried = &asked.of(Kind::Mb, RAM_PERCENT).0;
         let what = format!("{}: share of queries whose key is in the table", asked.set.name);
-        Row::predicted(what, "", queried.mean(queried.found)).paper(asked.set.found as f64 / 1e6)
+        Row::input(what, "", queried.mean(queried.found)).paper(asked.set.found as f64 / 1e6)
     };
     Table { title: "Queries that find their key".into(), rows: vec![row(wiki), row(meme)] }
 }

@@ -71,7 +71,7 @@ impl Costs {
         let mut rows = Vec::new();
         for (drive, costs) in FlashDrive::ALL.into_iter().zip(self.0) {
             for (kind, cost) in Kind::SMALL.into_iter().zip(costs) {
-                rows.push(Row::predicted(format!("{}: {}", drive.name, kind.name()), "s", cost));
+                rows.push(Row::measured(format!("{}: {}", drive.name, kind.name()), "s", cost));
             }
         }
         Table { title: format!("{name}: time of all operations"), rows }
@@ -81,12 +81,12 @@ impl Costs {
 /// Compares the statements of the text, as ratios with a bound.
 fn claims(wiki: &Costs, meme: &Costs) -> Table {
     let [[mb, mdb, mdb_l], [_, _, on_mlc_2], [_, _, on_slc]] = wiki.0;
-    let over = |what: &str, number: f64| Row::predicted(what, "", number).paper_at_least(1.0);
+    let over = |what: &str, number: f64| Row::measured(what, "", number).paper_at_least(1.0);
     let rows = vec![
         over("MB over MDB, MLC-1", mb / mdb)
             .why("The paper: significantly lower costs with a change segment."),
         over("MB over MDB-L, MLC-1", mb / mdb_l),
-        Row::predicted("MDB over MDB-L, MLC-1", "", mdb / mdb_l)
+        Row::measured("MDB over MDB-L, MLC-1", "", mdb / mdb_l)
             .paper(1.0)
             .why("The paper: comparable."),
         over("MLC-1 over MLC-2, MDB-L", mdb_l / on_mlc_2)
@@ -109,7 +109,7 @@ fn blocks() -> Result<Table> {
             let ratio =
                 drive.request_ms(kind, Whole::Block)? / drive.request_ms(kind, Whole::Page)?;
             let what = format!("{}: {word} of a block over a page", drive.name);
-            rows.push(Row::predicted(what, "", ratio).paper(paper).why(why));
+            rows.push(Row::measured(what, "", ratio).paper(paper).why(why));
         }
     }
     Ok(Table { title: "Blocks over pages".into(), rows })

@@ -62,7 +62,7 @@ pub(super) fn by_ram(title: &str, all: &[Filled]) -> Table {
     let rows = RAM_PERCENTS.into_iter().flat_map(|percent| {
         let row = move |kind: Kind| {
             let what = format!("RAM {percent} %: {}", kind.name());
-            Row::predicted(what, "", cleans(all, kind, percent))
+            Row::measured(what, "", cleans(all, kind, percent))
         };
         Kind::SMALL.map(row)
     });
@@ -73,7 +73,7 @@ pub(super) fn by_change(name: &str, all: &[Filled]) -> Table {
     let row = |kind: Kind| {
         let change = kind.change().map_or("none", |change| change.name);
         let what = format!("{}, change segment {change}", kind.name());
-        Row::predicted(what, "", cleans(all, kind, RAM_PERCENT))
+        Row::measured(what, "", cleans(all, kind, RAM_PERCENT))
     };
     let title = format!("{name}: cleans, RAM 5 %");
     Table { title, rows: Kind::ALL.map(row).to_vec() }
@@ -86,9 +86,9 @@ fn claims(all: &[Filled]) -> Table {
     let mut rows = Vec::new();
     for kind in Kind::SMALL {
         let what = format!("{}: RAM 1 % over RAM 10 %", kind.name());
-        rows.push(Row::predicted(what, "", at(kind, 1) / at(kind, 10)).paper_at_least(1.0));
+        rows.push(Row::measured(what, "", at(kind, 1) / at(kind, 10)).paper_at_least(1.0));
     }
-    let over = |what: &str, number: f64| Row::predicted(what, "", number).paper_at_least(1.0);
+    let over = |what: &str, number: f64| Row::measured(what, "", number).paper_at_least(1.0);
     rows.extend([
         over("MB over MDB, RAM 1 %", at(Kind::Mb, 1) / at(Kind::Mdb(eighth), 1))
             .why("The paper: significantly more cleans for MB."),
@@ -101,7 +101,7 @@ fn claims(all: &[Filled]) -> Table {
             "MDB-L: change segment 12.5 % over 50 %",
             at(Kind::MdbL(eighth), 5) / at(Kind::MdbL(half), 5),
         ),
-        Row::predicted(
+        Row::measured(
             "MDB over MDB-L, RAM 5 %",
             "",
             at(Kind::Mdb(eighth), 5) / at(Kind::MdbL(eighth), 5),
@@ -116,7 +116,7 @@ fn by_drive(all: &[Filled]) -> Result<Table> {
     let mut rows = Vec::new();
     for kind in Kind::SMALL {
         let (_, erases) = FlashDrive::MLC_1.play(&of(all, kind, RAM_PERCENT).record)?;
-        rows.push(Row::predicted(kind.name(), "", erases as f64));
+        rows.push(Row::measured(kind.name(), "", erases as f64));
     }
     Ok(Table { title: "Wiki: erases of MLC-1, RAM 5 %, change segment 12.5 %".into(), rows })
 }

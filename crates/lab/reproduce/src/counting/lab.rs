@@ -11,7 +11,7 @@ use super::record::{OpCounts, Places, Record};
 use super::shape::{DataSet, Shape};
 use crate::play::Player;
 use crate::tape::{Act, Tape};
-use crate::{Error, Result, Scale, vary};
+use crate::{Error, Result, Scale, fits, vary};
 
 /// RAM buffers of Table 2, in percent of the data segment.
 pub const RAM_PERCENTS: [u64; 4] = [1, 2, 5, 10];
@@ -22,6 +22,11 @@ const PLAYED: u64 = 2_000;
 /// The size of a drive over its table: a page in 64 of a full drive changes, and its spare pages are several
 /// times as many. So a layer copies hardly anything when it cleans, as on the paper's whole drive.
 pub const LARGER_TIMES: u64 = 64;
+
+/// Returns [`LARGER_TIMES`] with its variation.
+pub fn larger_times() -> u64 {
+    vary::value(&fits::LARGER_DRIVE, LARGER_TIMES)
+}
 /// The minimum blocks of each plane, so that the spare ones are whole blocks.
 const BLOCKS_MIN: u64 = 64;
 
@@ -328,7 +333,7 @@ impl FlashDrive {
     /// # Errors
     /// Fails with [`Error::Drive`] if there is no such drive.
     pub fn play(self, record: &Record) -> Result<(f64, u64)> {
-        self.play_after(record.pages() * LARGER_TIMES, &Record::default(), record)
+        self.play_after(record.pages() * larger_times(), &Record::default(), record)
     }
 
     /// Plays operations on a drive of `pages` pages, after other operations, which do not count.

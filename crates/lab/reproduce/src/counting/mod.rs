@@ -43,6 +43,7 @@ use std::sync::Arc;
 use crate::Experiment;
 
 pub use corpus::Corpus;
+pub(crate) use lab::LARGER_TIMES;
 
 /// Returns all experiments, in the paper's order.
 #[must_use]

@@ -6,7 +6,7 @@ use nandex_sim::RequestKind::{Read, Write};
 
 use super::design::Kind;
 use super::fills::Fills;
-use super::lab::{FlashDrive, LARGER_TIMES, Lab, RAM_PERCENT, of};
+use super::lab::{FlashDrive, LARGER_TIMES, Lab, RAM_PERCENT, larger_times, of};
 use super::record::{Places, Record};
 use super::shape::{BLOCK_PAGES, DataSet};
 use crate::{Experiment, Outcome, Result, Row, Scale, Table};
@@ -82,7 +82,7 @@ impl Said {
         let lab = Lab::new(self.set, scale);
         let table_pages = Places::new(&lab.shape, None).pages();
         let least = measured(&lab, table_pages, WARM_PERMILLE_LEAST)?;
-        let each = measured(&lab, table_pages * LARGER_TIMES, WARM_PERMILLE)?;
+        let each = measured(&lab, table_pages * larger_times(), WARM_PERMILLE)?;
         let tokens = self.set.tokens as f64;
         let all = fills.of(self.set, scale);
         let why = "The paper's is between the two drives. It does not print how much of its drive is in use or spare.";
@@ -90,20 +90,20 @@ impl Said {
             Row::predicted("cleans, if nothing is copied", "", tokens / BLOCK_PAGES as f64)
                 .paper_at_most(self.cleans)
                 .why("The least that there can be: one erase for each 128 pages written."),
-            Row::predicted("cleans, larger drive", "", each.cleans * tokens)
+            Row::measured("cleans, larger drive", "", each.cleans * tokens)
                 .paper(self.cleans)
                 .why(why),
-            Row::predicted("cleans, smallest drive", "", least.cleans * tokens)
+            Row::measured("cleans, smallest drive", "", least.cleans * tokens)
                 .paper(self.cleans)
                 .why(why),
-            Row::predicted("time, larger drive", "h", each.seconds * tokens / 3600.0),
-            Row::predicted("time, smallest drive", "h", least.seconds * tokens / 3600.0),
+            Row::measured("time, larger drive", "h", each.seconds * tokens / 3600.0),
+            Row::measured("time, smallest drive", "h", least.seconds * tokens / 3600.0),
         ];
         for kind in Kind::SMALL {
             let (seconds, _) = FlashDrive::MLC_1.play(&of(&all, kind, RAM_PERCENT).record)?;
             let what = format!("times slower than {}, larger drive", kind.name());
             rows.push(
-                Row::predicted(what, "", each.seconds * tokens / seconds)
+                Row::measured(what, "", each.seconds * tokens / seconds)
                     .paper(self.times_slower)
                     .why("The paper does not say slower than which design, on which drive; here all is on MLC-1."),
             );

@@ -80,12 +80,12 @@ fn sizes(corpus: &Corpus, shape: &Shape) -> Table {
     let (tokens, distinct) = (shape.tokens as f64, shape.distinct as f64);
     let wiki = DataSet::WIKI;
     let rows = vec![
-        Row::measured("tokens", "", tokens),
-        Row::measured("different tokens", "", distinct),
-        Row::measured("different tokens for each token", "", distinct / tokens)
+        Row::of_corpus("tokens", "", tokens),
+        Row::of_corpus("different tokens", "", distinct),
+        Row::of_corpus("different tokens for each token", "", distinct / tokens)
             .paper(wiki.distinct as f64 / wiki.tokens as f64)
             .why("The paper's is of its Wiki, with 136.7 million tokens: a share falls with the length of a text."),
-        Row::measured(
+        Row::of_corpus(
             "share of the data segment in use at the end",
             "",
             distinct / shape.entries() as f64,
@@ -100,7 +100,7 @@ fn counts(all: &[Filled], kind: Kind) -> Table {
         let filled = of(all, kind, percent);
         Count::of_kind(kind).iter().map(move |count| {
             let what = format!("RAM {percent} %: {}", count.word());
-            Row::measured(what, "", count.of(filled) as f64)
+            Row::of_corpus(what, "", count.of(filled) as f64)
         })
     });
     let change = kind.change().map_or(String::new(), |it| format!(", change segment {}", it.name));
@@ -123,7 +123,7 @@ fn ratios(all: &[Filled], number: usize, change: Change) -> Table {
             let paper = |kind| papers(kind, number, percent, count) as f64;
             let [name, other_name] = [kind, other].map(Kind::name);
             let what = format!("RAM {percent} %: {}, {name} over {other_name}", count.word());
-            Row::measured(what, "", ours(kind) / ours(other)).paper(paper(kind) / paper(other))
+            Row::of_corpus(what, "", ours(kind) / ours(other)).paper(paper(kind) / paper(other))
         })
     });
     let title = format!("One discipline over another, change segment {}", change.name);

@@ -153,7 +153,7 @@ fn row(filled: &Filled, count: Count, paper: u64) -> Row {
     let row = if is_fitted {
         Row::fitted(what, "", number, fits::COUNTING_STAGES)
     } else {
-        Row::predicted(what, "", number)
+        Row::measured(what, "", number)
     };
     let is_near = (0.9..=1.1).contains(&(number / paper as f64));
     row.paper(paper as f64).why(if is_near { "" } else { why(kind, count) })
@@ -206,7 +206,7 @@ fn trends(all: &[Filled]) -> Table {
         counts.blocks as f64 / counts.merges as f64
     };
     let per = |what: &str, kind, paper: f64| {
-        Row::predicted(format!("{what}: operations on blocks for each merge"), "", each(kind))
+        Row::measured(format!("{what}: operations on blocks for each merge"), "", each(kind))
             .paper(paper)
     };
     Table {

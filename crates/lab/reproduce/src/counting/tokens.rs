@@ -64,7 +64,7 @@ fn stage_table(title: &str, all: &[Filled], fitted_percent: Option<u64>) -> Tabl
         let row = if fitted_percent == Some(percent) {
             Row::fitted(what, "", number, fits::COUNTING_STAGES)
         } else {
-            Row::predicted(what, "", number)
+            Row::measured(what, "", number)
         };
         let is_near = (0.9..=1.1).contains(&(number / paper as f64));
         row.paper(paper as f64).why(if is_near {
@@ -98,7 +98,7 @@ fn laws(scale: Scale) -> Table {
                 fits::COUNTING_TOKENS,
             )
             .paper(set.distinct as f64 / set.tokens as f64),
-            Row::predicted(
+            Row::input(
                 format!("{name}: share of the data segment in use at the end"),
                 "",
                 shape.distinct as f64 / shape.entries() as f64,

@@ -1,9 +1,11 @@
-//! The list of all fitted constants.
+//! The list of all chosen constants: those that were fitted, and behind them those that were assumed.
 
+use super::Source::FittedTo;
 use super::{
     BERKELEY_WAN, BUFFERHASH_INSERTS, CHIP_READ, COUNTING_STAGES, COUNTING_TOKENS, CRUCIAL_READS,
-    CRUCIAL_SHEET_READS, CRUCIAL_WORST, CRUCIAL_WRITES, DECK_INSERTS, Field, Fit, INTEL_FLUSH,
-    INTEL_INSERT, INTEL_READ, MULTILEVEL_READS, Place, TRANSCEND_FLUSH, TRANSCEND_READ,
+    CRUCIAL_SHEET_READS, CRUCIAL_WORST, CRUCIAL_WRITES, CostField, DECK_INSERTS, Field, Fit,
+    INTEL_FLUSH, INTEL_INSERT, INTEL_READ, MULTILEVEL_READS, Place, TRANSCEND_FLUSH,
+    TRANSCEND_READ,
 };
 use crate::Paper;
 use crate::slicehash::workers;
@@ -26,11 +28,11 @@ pub(super) const PRESETS: [&str; 13] = [
     "pm983",
 ];
 
-const NSDI: &[Paper] = &[Paper::BufferHash];
-const ANCS: &[Paper] = &[Paper::SliceHash];
-const DECK: &[Paper] = &[Paper::Cascade];
-const BIGDATA: &[Paper] = &[Paper::Counting];
-const HPDC: &[Paper] = &[Paper::Rhik];
+pub(super) const NSDI: &[Paper] = &[Paper::BufferHash];
+pub(super) const ANCS: &[Paper] = &[Paper::SliceHash];
+pub(super) const DECK: &[Paper] = &[Paper::Cascade];
+pub(super) const BIGDATA: &[Paper] = &[Paper::Counting];
+pub(super) const HPDC: &[Paper] = &[Paper::Rhik];
 
 const TABLE_4: &str = "utilization of 8 cores at the rates of Figure 5 (ANCS 2014, Table 4)";
 
@@ -41,17 +43,32 @@ const fn of(
     (preset, field): (&'static str, Field),
     (about, fitted_to): (&'static str, &'static str),
 ) -> Fit {
-    Fit { name, about, fitted_to, papers, place: Place::Preset(preset, field) }
+    Fit { name, about, source: FittedTo(fitted_to), papers, place: Place::Preset(preset, field) }
 }
 
-/// Creates another constant.
+/// Creates a fitted cost of the paper's formulas.
+const fn cost(
+    name: &'static str,
+    (preset, field): (&'static str, CostField),
+    (about, fitted_to): (&'static str, &'static str),
+) -> Fit {
+    Fit {
+        name,
+        about,
+        source: FittedTo(fitted_to),
+        papers: NSDI,
+        place: Place::Cost(preset, field),
+    }
+}
+
+/// Creates another fitted constant.
 const fn other(
     papers: &'static [Paper],
     name: &'static str,
     place: Place,
     (about, fitted_to): (&'static str, &'static str),
 ) -> Fit {
-    Fit { name, about, fitted_to, papers, place }
+    Fit { name, about, source: FittedTo(fitted_to), papers, place }
 }
 
 pub(crate) const NSDI_PROCESSOR: Fit = other(
@@ -115,8 +132,8 @@ pub(crate) const TOKEN_POWER: Fit = other(
     ("power of the law of tokens", COUNTING_TOKENS),
 );
 
-/// All constants, in the order of the papers.
-pub const FITS: &[Fit] = &[
+/// The fitted constants, in the order of the papers.
+pub(super) const FITTED: &[Fit] = &[
     of(
         NSDI,
         "chip-transfer",
@@ -148,6 +165,29 @@ pub const FITS: &[Fit] = &[
         ("intel-x18m-paper: an erase", INTEL_FLUSH),
     ),
     NSDI_PROCESSOR,
+    cost(
+        "formula-chip-read",
+        ("flash-chip", CostField::Read),
+        ("Figures 3 and 4: a read of a page of the chip", CHIP_READ),
+    ),
+    cost(
+        "formula-intel-read",
+        ("intel-x18m", CostField::Read),
+        ("Figures 3 and 4: a read of 4 KiB of the Intel SSD", INTEL_READ),
+    ),
+    cost(
+        "formula-intel-write",
+        ("intel-x18m", CostField::Write),
+        (
+            "Figure 4: a write of 128 KiB of the Intel SSD",
+            "0.83 ms for a write of 128 KiB (ANCS 2014, 5.4)",
+        ),
+    ),
+    cost(
+        "formula-intel-erase",
+        ("intel-x18m", CostField::Erase),
+        ("Figure 4: what an erase adds to a write of the Intel SSD", INTEL_FLUSH),
+    ),
     of(
         NSDI,
         "transcend-read",

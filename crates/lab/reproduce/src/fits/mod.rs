@@ -1,16 +1,24 @@
-//! The constants that were chosen so that a printed number comes out, each with that number and its place.
+//! The constants that were chosen: fitted so that a printed number comes out, or assumed by judgement.
 //!
-//! A row that merely returns such a number is marked as [fitted](crate::Row::fitted). A row for which none of
-//! these was chosen is predicted, even if it is of the same drive. Values are read from the presets and the
+//! A row that merely returns a printed number is marked as [fitted](crate::Row::fitted), and one that rests on
+//! an assumed constant as [assumed](crate::Row::assumed). A row for which none of these was chosen is measured
+//! or predicted, even if it is of the same drive. Values are read from the presets and the
 //! code that use them, so the list has no second copy of any.
 
+mod assumed;
+mod cost;
 mod field;
 mod list;
 
 use serde::Serialize;
 
+pub(crate) use assumed::{
+    BERKELEY_FILE, BITS_INSERT, BITS_SWEEP, CACHED_INSERT, CASCADE_INSERT, CASCADE_MERGE,
+    DECK_FILL, DECK_INSERT, DIRECTORY_DRAM, FILTER_LINE, FILTER_LOOKUP, LARGER_DRIVE, MERGE_KEY,
+    MULTILEVEL_BUFFERS, PAGES_INSERT, PAGES_SWEEP, RAM_JUMP, RAM_NEXT, RHIK_LEFT, TABLE_SPARE,
+};
+pub(crate) use cost::{CostField, preset as cost_preset};
 pub(crate) use field::Field;
-pub use list::FITS;
 pub(crate) use list::{
     BUFFERHASH_INSERT, BUFFERHASH_LOOKUP, DECK_MERGE, LEVELS, NSDI_PROCESSOR, SLICEHASH_INSERT,
     SLICEHASH_LOOKUP, TOKEN_OFFSET, TOKEN_POWER, WAN_BERKELEY,
@@ -21,7 +29,8 @@ use crate::{Paper, Result};
 /// Reads of preset `flash-chip-paper`.
 pub(crate) const CHIP_READ: &str = "0.24 ms for each page read (NSDI 2010, Table 2)";
 /// Reads of preset `intel-x18m-paper`.
-pub(crate) const INTEL_READ: &str = "0.15 ms for a random read (NSDI 2010, 7.2.2)";
+pub(crate) const INTEL_READ: &str =
+    "0.15 ms for a random read (NSDI 2010, 7.2.2); Table 2's 0.31 ms contradicts Figure 6";
 /// Erases of preset `intel-x18m-paper`.
 pub(crate) const INTEL_FLUSH: &str = "2.72 ms for a flush that erases (NSDI 2010, 7.2.1)";
 /// The CPU time of an operation, [`CPU_NS`](crate::bufferhash::CPU_NS).
@@ -53,22 +62,32 @@ pub(crate) const COUNTING_STAGES: &str = "209 stages at 1 % of RAM (BigData 2013
 /// The power of the law of tokens.
 pub(crate) const COUNTING_TOKENS: &str = "tokens and different tokens (BigData 2013, 3.3)";
 
-/// A fitted constant.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+/// A chosen constant.
+#[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Fit {
     /// Its name, for a sensitivity analysis: lower case, with hyphens.
     pub name: &'static str,
     /// Its meaning.
     pub about: &'static str,
-    /// The number that it was chosen for, and where that is printed.
-    pub fitted_to: &'static str,
+    /// The reason for its value.
+    pub source: Source,
     /// The papers whose experiments use it.
     pub papers: &'static [Paper],
     pub(crate) place: Place,
 }
 
+/// The reason for a constant's value.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Source {
+    /// The number that it was chosen for, and where that is printed.
+    FittedTo(&'static str),
+    /// Judgement, for this reason: nobody printed or measured it.
+    Assumed(&'static str),
+}
+
 /// The place of a constant.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Debug)]
 pub(crate) enum Place {
     /// A field of a preset.
     Preset(&'static str, Field),
@@ -76,6 +95,12 @@ pub(crate) enum Place {
     Time(u64),
     /// In the code: a count of pages.
     Pages(u64),
+    /// In the code: a number and its unit.
+    Number(f64, &'static str),
+    /// A cost of the paper's formulas: a preset of `nandex advise`.
+    Cost(&'static str, CostField),
+    /// A reading of the text that was taken. It is no quantity, so it is not varied.
+    Reading(&'static str),
     /// The rows that have it, as it is solved for when an experiment runs.
     Rows(&'static str),
 }
@@ -87,12 +112,26 @@ pub struct Constant {
     pub name: &'static str,
     /// Its meaning.
     pub about: &'static str,
-    /// Its value; `None` if it is solved for in a run.
+    /// Its value; `None` if it is solved for in a run, or is a reading of the text.
     pub value: Option<f64>,
-    /// Its unit; without a value, the rows that have it.
+    /// Its unit; without a value, the rows that have it, or the reading.
     pub unit: &'static str,
-    /// The number that it was chosen for, and where that is printed.
-    pub fitted_to: &'static str,
+    /// The reason for its value.
+    #[serde(flatten)]
+    pub source: Source,
+    /// Whether the experiments `conclusions` halve and double it.
+    pub is_varied: bool,
+}
+
+impl Source {
+    /// Returns the reason in words: "fitted to ..." or "assumed: ...".
+    #[must_use]
+    pub fn shown(self) -> String {
+        match self {
+            Self::FittedTo(number) => format!("fitted to {number}"),
+            Self::Assumed(reason) => format!("assumed: {reason}"),
+        }
+    }
 }
 
 impl Fit {
@@ -105,10 +144,19 @@ impl Fit {
             Place::Preset(preset, field) => (Some(field.value(preset)?), field.unit()),
             Place::Time(ns) => (Some(ns as f64), "ns"),
             Place::Pages(count) => (Some(count as f64), "pages"),
+            Place::Number(value, unit) => (Some(value), unit),
+            Place::Cost(preset, field) => (Some(field.value(&cost::preset(preset)?)), field.unit()),
             Place::Rows(rows) => (None, rows),
+            Place::Reading(taken) => (None, taken),
         };
-        let Self { name, about, fitted_to, .. } = *self;
-        Ok(Constant { name, about, value, unit, fitted_to })
+        let Self { name, about, source, .. } = *self;
+        Ok(Constant { name, about, value, unit, source, is_varied: self.is_varied() })
+    }
+
+    /// Returns whether it is a quantity, which can be halved and doubled, and not a reading of the text.
+    #[must_use]
+    pub const fn is_varied(&self) -> bool {
+        !matches!(self.place, Place::Reading(_))
     }
 }
 
@@ -118,24 +166,30 @@ impl Constant {
     pub fn shown(&self) -> String {
         match self.value {
             Some(value) => format!("{value} {}", self.unit),
-            None => format!("in the rows of {}", self.unit),
+            None if self.is_varied => format!("in the rows of {}", self.unit),
+            None => self.unit.into(),
         }
     }
 }
 
-/// Returns the values of all fitted constants.
+/// Returns all chosen constants, the fitted ones first.
+pub fn fits() -> impl Iterator<Item = &'static Fit> {
+    list::FITTED.iter().chain(assumed::ASSUMED)
+}
+
+/// Returns the values of all chosen constants, the fitted ones first.
 ///
 /// # Errors
 /// Fails with [`Error::Drive`](crate::Error::Drive) if there is no such preset.
 pub fn constants() -> Result<Vec<Constant>> {
-    FITS.iter().map(Fit::constant).collect()
+    fits().map(Fit::constant).collect()
 }
 
 /// Formats all constants in lines, for a terminal.
 #[must_use]
 pub fn constants_text(constants: &[Constant]) -> String {
     let line = |it: &Constant| {
-        format!("{}: {}\n  {}\n  fitted to {}\n", it.name, it.shown(), it.about, it.fitted_to)
+        format!("{}: {}\n  {}\n  {}\n", it.name, it.shown(), it.about, it.source.shown())
     };
     constants.iter().map(line).collect()
 }
@@ -158,10 +212,11 @@ mod tests {
         let all = all();
         assert!(all.len() > 10 && all.contains(&MULTILEVEL_READS), "{all:?}");
         for fitted_to in all {
-            assert!(FITS.iter().any(|fit| fit.fitted_to == fitted_to), "{fitted_to}");
+            let source = Source::FittedTo(fitted_to);
+            assert!(fits().any(|fit| fit.source == source), "{fitted_to}");
         }
-        let names: BTreeSet<_> = FITS.iter().map(|fit| fit.name).collect();
-        assert_eq!(names.len(), FITS.len(), "each has its own name");
+        let names: BTreeSet<_> = fits().map(|fit| fit.name).collect();
+        assert_eq!(names.len(), fits().count(), "each has its own name");
     }
 
     #[test]
@@ -180,8 +235,8 @@ mod tests {
         let page = include_str!("../../../../../docs/lab/reproduce.md");
         let rows: BTreeSet<&str> = page.lines().filter(|line| line.starts_with("| `")).collect();
         for constant in constants().unwrap() {
-            let Constant { name, about, fitted_to, .. } = constant;
-            let row = format!("| `{name}` | {about} | {} | {fitted_to} |", constant.shown());
+            let Constant { name, about, source, .. } = constant;
+            let row = format!("| `{name}` | {about} | {} | {} |", constant.shown(), source.shown());
             assert!(rows.contains(row.as_str()), "docs/lab/reproduce.md lacks this row:\n{row}");
         }
     }
@@ -191,11 +246,10 @@ mod tests {
     #[test]
     fn no_fitted_field_of_a_preset_is_left_out() {
         let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../sim/presets");
-        let used: BTreeSet<_> = FITS
-            .iter()
+        let used: BTreeSet<_> = fits()
             .filter_map(|fit| match fit.place {
                 Place::Preset(preset, field) => Some((preset, field.name())),
-                Place::Time(_) | Place::Pages(_) | Place::Rows(_) => None,
+                _ => None,
             })
             .collect();
         let mut count = 0;

@@ -72,7 +72,9 @@ fn write_legend(out: &mut String) -> fmt::Result {
         ("near", "ours, within a tenth"),
         ("off", "within twice"),
         ("far", "further off"),
-        ("fitted", "fitted"),
+        ("keeps", "keeps a bound"),
+        ("misses", "misses a bound"),
+        ("fitted", "fitted, assumed or given"),
         ("printed", "the paper's"),
     ];
     legend(out, &entries)
@@ -118,7 +120,7 @@ mod tests {
     #[test]
     fn every_row_with_a_number_of_the_paper_has_its_mark_and_none_leaves_the_axis() {
         let rows = vec![
-            Row::predicted("slow", "ms", 0.003).paper(30.0),
+            Row::measured("slow", "ms", 0.003).paper(30.0),
             Row::fitted("fast", "ms", 2.0, "2 ms, Table 1").paper(2.0),
             Row::predicted("share", "", 0.5).paper(0.4),
             Row::predicted("our own", "ms", 7.0),

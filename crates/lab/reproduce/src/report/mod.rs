@@ -13,7 +13,7 @@ use crate::{Experiment, Outcome, Paper, Result, Scale};
 
 pub use page::html;
 pub use plain::text;
-pub use section::{Counted, Part};
+pub use section::{Bounds, Counted, Part};
 pub use site::{Page, constants_page, pages};
 
 /// An experiment and its outcome.

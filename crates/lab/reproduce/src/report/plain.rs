@@ -24,9 +24,13 @@ pub(super) fn named(row: &Row) -> String {
 /// Returns the origin of the row's number, in a word.
 pub(super) fn origin_word(origin: Origin) -> &'static str {
     match origin {
+        Origin::Measured => "measured",
+        Origin::Corpus => "measured on your corpus",
         Origin::Predicted => "predicted",
+        Origin::Input => "input",
+        Origin::Assumed { .. } => "assumed",
         Origin::Fitted { .. } => "fitted",
-        Origin::Measured => "measured on your corpus",
+        Origin::Formula => "formula",
         Origin::Recorded { .. } => "recorded",
         Origin::Stated => "stated",
     }
@@ -38,7 +42,8 @@ fn remark(row: &Row) -> Option<String> {
     let origin = match row.origin() {
         Origin::Fitted { fitted_to } => format!("fitted to {fitted_to}. "),
         Origin::Recorded { recorded_on } => format!("recorded on {recorded_on}. "),
-        Origin::Predicted | Origin::Measured | Origin::Stated => String::new(),
+        Origin::Assumed { assumed } => format!("assumed: constant {assumed}. "),
+        _ => String::new(),
     };
     let text = format!("{origin}{}", row.why);
     (!text.is_empty()).then(|| format!("{}: {}", row.what, text.trim_end()))

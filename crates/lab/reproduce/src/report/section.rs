@@ -6,9 +6,10 @@ use nandex_html::chart;
 use nandex_html::{Escaped, shown};
 use serde::{Deserialize, Serialize};
 
-use super::closeness::Closeness;
+use super::closeness::{Closeness, Distance};
 use super::plain::{named, origin_word, printed};
 use super::{Ran, compared};
+use crate::conclusions::NAME as CONCLUSIONS;
 use crate::experiment::{Origin, Row, Table};
 use crate::{Paper, Scale};
 
@@ -30,18 +31,54 @@ pub struct Part {
 /// The numbers of rows by their distance from the paper's.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct Counted {
-    /// Within a tenth, or on the promised side of a bound.
+    /// Numbers within a tenth of the paper's number.
     pub near: usize,
-    /// Within twice.
+    /// Numbers within twice.
     pub off: usize,
-    /// Further off.
+    /// Numbers further off.
     pub far: usize,
+    /// Bounds of the paper.
+    pub bounds: Bounds,
     /// Fitted rows, whose distance says nothing.
     pub fitted: usize,
+    /// Rows that rest on an assumed constant.
+    pub assumed: usize,
+    /// Rows that the load was made with, and the paper's own formulas.
+    pub given: usize,
     /// Only printed by the paper, not measured here.
     pub stated: usize,
     /// Rows of nandex alone, without a number of the paper.
     pub own: usize,
+}
+
+/// The bounds of the paper: "at least as fast", "at most one page".
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct Bounds {
+    /// Kept, by a tenth or less.
+    pub by_tenth: usize,
+    /// Kept, by twice or less.
+    pub by_twice: usize,
+    /// Kept, by more.
+    pub by_more: usize,
+    /// Not kept.
+    pub missed: usize,
+}
+
+impl Bounds {
+    /// Returns the number of bounds that are kept.
+    #[must_use]
+    pub const fn kept(self) -> usize {
+        self.by_tenth + self.by_twice + self.by_more
+    }
+
+    const fn and(self, other: Self) -> Self {
+        Self {
+            by_tenth: self.by_tenth + other.by_tenth,
+            by_twice: self.by_twice + other.by_twice,
+            by_more: self.by_more + other.by_more,
+            missed: self.missed + other.missed,
+        }
+    }
 }
 
 impl Counted {
@@ -60,7 +97,15 @@ impl Counted {
             Some(Closeness::Near) => &mut self.near,
             Some(Closeness::Off) => &mut self.off,
             Some(Closeness::Far) => &mut self.far,
-            Some(Closeness::Fitted) => &mut self.fitted,
+            Some(Closeness::Keeps(Distance::Tenth)) => &mut self.bounds.by_tenth,
+            Some(Closeness::Keeps(Distance::Twice)) => &mut self.bounds.by_twice,
+            Some(Closeness::Keeps(Distance::More)) => &mut self.bounds.by_more,
+            Some(Closeness::Misses) => &mut self.bounds.missed,
+            Some(Closeness::Arranged) => match row.origin() {
+                Origin::Fitted { .. } => &mut self.fitted,
+                Origin::Assumed { .. } => &mut self.assumed,
+                _ => &mut self.given,
+            },
             None if row.ours.is_none() => &mut self.stated,
             None => &mut self.own,
         }
@@ -73,7 +118,10 @@ impl Counted {
             near: self.near + other.near,
             off: self.off + other.off,
             far: self.far + other.far,
+            bounds: self.bounds.and(other.bounds),
             fitted: self.fitted + other.fitted,
+            assumed: self.assumed + other.assumed,
+            given: self.given + other.given,
             stated: self.stated + other.stated,
             own: self.own + other.own,
         }
@@ -81,6 +129,13 @@ impl Counted {
 }
 
 impl Part {
+    /// Adds the counts of these parts. Conclusions are left out: they are relations of rows that are counted
+    /// already, next to bounds that were chosen here.
+    pub fn sum<'p>(parts: impl IntoIterator<Item = &'p Self>) -> Counted {
+        let counted = parts.into_iter().filter(|part| part.name != CONCLUSIONS);
+        counted.fold(Counted::default(), |sum, part| sum.and(part.counted))
+    }
+
     /// Returns the part of an experiment of a paper that ran at a scale.
     #[must_use]
     pub fn of(paper: Paper, ran: &Ran, scale: Scale) -> Self {
@@ -177,8 +232,9 @@ fn origin(origin: Origin) -> String {
         Origin::Fitted { fitted_to } => {
             format!("<b class=\"fitted\">{word}</b> to {}", Escaped(fitted_to))
         }
+        Origin::Assumed { assumed } => format!("{word}: {}", Escaped(assumed)),
         Origin::Recorded { recorded_on } => format!("{word} on {}", Escaped(recorded_on)),
-        Origin::Predicted | Origin::Measured | Origin::Stated => word.into(),
+        _ => word.into(),
     }
 }
 
@@ -190,23 +246,34 @@ mod tests {
     #[test]
     fn a_part_has_a_number_for_each_row_and_the_command_that_makes_it() {
         let rows = vec![
-            Row::predicted("a", "", 1.0).paper(1.0),
-            Row::predicted("b", "", 1.5).paper(1.0),
-            Row::predicted("c", "", 3.0).paper(1.0),
+            Row::measured("a", "", 1.0).paper(1.0),
+            Row::measured("b", "", 1.5).paper(1.0),
+            Row::measured("c", "", 3.0).paper(1.0),
             Row::fitted("d", "", 1.0, "1, Table 1").paper(1.0),
             Row::stated("e", "", 1.0),
-            Row::predicted("f", "", 1.0),
+            Row::measured("f", "", 1.0),
+            Row::assumed("g", "", 1.0, "ram-jump").paper(1.0),
+            Row::input("h", "", 1.0).paper(1.0),
+            Row::measured("i", "", 1.0).paper_at_least(1.0),
+            Row::measured("j", "", 1.5).paper_at_least(1.0),
+            Row::measured("k", "", 32.9).paper_at_least(1.0),
+            Row::measured("l", "", 0.9).paper_at_least(1.0),
         ];
         let outcome =
             Outcome { tables: vec![Table { title: "t".into(), rows }], ..Outcome::default() };
         let ran = Ran { name: "figure-1", title: "T", reference: "section 1", outcome };
         let part = Part::of(Paper::Rhik, &ran, Scale::new(64, 7).unwrap());
-        let one_each = Counted { near: 1, off: 1, far: 1, fitted: 1, stated: 1, own: 1 };
+        let bounds = Bounds { by_tenth: 1, by_twice: 1, by_more: 1, missed: 1 };
+        let (near, off, far, fitted, assumed, given, stated, own) = (1, 1, 1, 1, 1, 1, 1, 1);
+        let one_each = Counted { near, off, far, bounds, fitted, assumed, given, stated, own };
         assert_eq!(part.counted, one_each);
+        let conclusions = Part { name: CONCLUSIONS.into(), ..part.clone() };
+        assert_eq!(Part::sum([&part, &conclusions]), one_each);
+        assert_eq!(one_each.bounds.kept(), 3);
         assert!(
             part.section.contains("nandex-lab reproduce rhik --only figure-1 --scale 64 --seed 7<")
         );
-        assert!((1..=6).all(|row| part.section.contains(&format!(">1.{row}</span>"))));
+        assert!((1..=12).all(|row| part.section.contains(&format!(">1.{row}</span>"))));
         let kept = serde_json::to_string(&part).unwrap();
         assert_eq!(serde_json::from_str::<Part>(&kept).unwrap(), part);
     }

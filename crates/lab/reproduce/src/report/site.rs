@@ -6,7 +6,7 @@ use nandex_html::{Escaped, Frame};
 
 use super::page::{self, FOOTER, STYLES};
 use super::{Counted, Part};
-use crate::{Constant, Exhibit, Paper, Scale, Shown, exhibits};
+use crate::{Constant, Exhibit, Paper, Scale, Shown, Source, exhibits};
 
 /// The link from a page to the index.
 const UP: &str = "<p><a href=\"index.html\">All papers</a></p>\n";
@@ -80,8 +80,10 @@ fn write_index(out: &mut String, parts: &[Part], scale: Scale) -> fmt::Result {
     write_cards(out, parts)?;
     out.write_str("</header>\n")?;
     out.write_str(
-        "<section>\n<p>A fitted number proves nothing. <a href=\"constants.html\">All fitted constants</a> are in one \
-         table, each with the printed number that it was chosen for.</p>\n</section>\n",
+        "<section>\n<p>A fitted number proves nothing, and an assumed one little. <a href=\"constants.html\">All \
+         constants</a> are on one page, each with the printed number that it was chosen for or the reason why it was \
+         assumed. A bound, such as \"at least as fast\", is kept or missed and never near. Conclusions are not \
+         counted: they relate rows that are.</p>\n</section>\n",
     )?;
     Paper::ALL.into_iter().try_for_each(|paper| write_paper(out, paper, parts))?;
     frame.close(out, FOOTER)
@@ -97,13 +99,19 @@ fn command(scale: Scale) -> String {
 }
 
 fn write_cards(out: &mut String, parts: &[Part]) -> fmt::Result {
-    let all = parts.iter().fold(Counted::default(), |sum, part| sum.and(part.counted));
+    let all = Part::sum(parts);
     let cards = [
         ("experiments", parts.len()),
-        ("numbers within a tenth of the paper's", all.near),
+        ("numbers within a tenth of the paper's number", all.near),
         ("within twice", all.off),
         ("further off", all.far),
+        ("bounds of the paper kept by a tenth or less", all.bounds.by_tenth),
+        ("kept by twice or less", all.bounds.by_twice),
+        ("kept by more", all.bounds.by_more),
+        ("bounds missed", all.bounds.missed),
         ("fitted: their agreement proves nothing", all.fitted),
+        ("resting on an assumed constant", all.assumed),
+        ("inputs of the load and the paper's formulas", all.given),
         ("stated, not measured here", all.stated),
         ("that no paper has", all.own),
     ];
@@ -172,7 +180,11 @@ fn write_counted(out: &mut String, counted: Counted) -> fmt::Result {
         ("near", "near", counted.near),
         ("off", "within twice", counted.off),
         ("far", "further off", counted.far),
+        ("keeps", "bounds kept", counted.bounds.kept()),
+        ("misses", "bounds missed", counted.bounds.missed),
         ("fitted", "fitted", counted.fitted),
+        ("fitted", "assumed", counted.assumed),
+        ("fitted", "given", counted.given),
         ("track", "stated", counted.stated),
     ];
     let sum: usize = kinds.iter().map(|kind| kind.2).sum();
@@ -203,7 +215,7 @@ fn write_counted(out: &mut String, counted: Counted) -> fmt::Result {
     Ok(())
 }
 
-/// Returns a page with all fitted constants, alone.
+/// Returns a page with all chosen constants, alone.
 #[must_use]
 pub fn constants_page(constants: &[Constant]) -> String {
     constants_html(constants, "")
@@ -217,15 +229,32 @@ fn constants_html(constants: &[Constant], more: &str) -> String {
 }
 
 fn write_constants(out: &mut String, constants: &[Constant], more: &str) -> fmt::Result {
-    Frame { title: "Fitted constants", styles: STYLES }.open(out)?;
+    Frame { title: "Constants", styles: STYLES }.open(out)?;
     writeln!(
         out,
-        "<header>\n<p class=\"eyebrow\">Experiments run again</p>\n<h1>Fitted constants</h1>\n\
-         <p class=\"lead\">Constants that were chosen so that a printed number comes out. Rows that give such a \
-         number back are marked as fitted. <code>nandex-lab reproduce constants</code> prints \
-         them.</p>\n{more}</header>\n\
-         <section>\n<div class=\"wide\"><table class=\"rows\">\n<thead><tr><th>Name</th><th>What it is</th>\
-         <th>Value</th><th>Fitted to</th></tr></thead>\n<tbody>",
+        "<header>\n<p class=\"eyebrow\">Experiments run again</p>\n<h1>Constants</h1>\n\
+         <p class=\"lead\">Every constant of the models that was chosen. The fitted ones were chosen so that a \
+         printed number comes out; rows that give such a number back are marked as fitted. The assumed ones are \
+         our judgement; rows that rest on one are marked as assumed. Readings of a text have no number; all \
+         others are halved and doubled in the experiments <code>conclusions</code>. \
+         <code>nandex-lab reproduce constants</code> prints them.</p>\n{more}</header>",
+    )?;
+    for (title, is_fitted) in [("Fitted", true), ("Assumed", false)] {
+        let is_shown = |it: &&Constant| matches!(it.source, Source::FittedTo(_)) == is_fitted;
+        write_constants_table(out, title, constants.iter().filter(is_shown))?;
+    }
+    Frame { title: "", styles: &[] }.close(out, "Written by nandex.")
+}
+
+fn write_constants_table<'c>(
+    out: &mut String,
+    title: &str,
+    constants: impl Iterator<Item = &'c Constant>,
+) -> fmt::Result {
+    writeln!(
+        out,
+        "<section>\n<h2>{title}</h2>\n<div class=\"wide\"><table class=\"rows\">\n<thead><tr><th>Name</th>\
+         <th>What it is</th><th>Value</th><th>Why</th></tr></thead>\n<tbody>",
     )?;
     for constant in constants {
         writeln!(
@@ -236,11 +265,10 @@ fn write_constants(out: &mut String, constants: &[Constant], more: &str) -> fmt:
             Escaped(constant.name),
             Escaped(constant.about),
             Escaped(&constant.shown()),
-            Escaped(constant.fitted_to)
+            Escaped(&constant.source.shown())
         )?;
     }
-    out.write_str("</tbody>\n</table></div>\n</section>\n")?;
-    Frame { title: "", styles: &[] }.close(out, "Written by nandex.")
+    out.write_str("</tbody>\n</table></div>\n</section>\n")
 }
 
 #[cfg(test)]
@@ -249,7 +277,7 @@ mod tests {
     use crate::{Outcome, Ran, Row, Table, constants};
 
     fn part(paper: Paper, name: &'static str, ours: f64) -> Part {
-        let rows = vec![Row::predicted("a", "", ours).paper(1.0)];
+        let rows = vec![Row::measured("a", "", ours).paper(1.0)];
         let outcome =
             Outcome { tables: vec![Table { title: "t".into(), rows }], ..Outcome::default() };
         let ran = Ran { name, title: "Title", reference: "section 1", outcome };
@@ -279,6 +307,19 @@ mod tests {
         assert!(places[0] < places[1], "in the paper's order: {places:?}");
         assert!(index.contains("1 near") && index.contains("1 further off"));
         assert!(index.contains("Not asked for: the experiment <code>figure-7</code>"));
+    }
+
+    #[test]
+    fn the_page_of_constants_has_each_once_under_its_heading() {
+        let constants = constants().unwrap();
+        let page = constants_page(&constants);
+        let (fitted, assumed) = page.split_once("<h2>Assumed</h2>").unwrap();
+        for constant in &constants {
+            let row = format!("<tr id=\"{}\">", constant.name);
+            let is_fitted = matches!(constant.source, Source::FittedTo(_));
+            let found = [fitted, assumed].map(|part| part.matches(&row).count());
+            assert_eq!(found, if is_fitted { [1, 0] } else { [0, 1] }, "{row}");
+        }
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use super::lab::{Access, CAPACITY_PER_DRAM, IndexSize, KvIndex, PAGE_BYTES, key};
 use super::pairs::PAIR_BYTES;
 use super::records::RhikIndex;
-use crate::{Chart, Experiment, Outcome, Result, Row, Scale, Scaling, Series, Table};
+use crate::{Chart, Experiment, Outcome, Result, Row, Scale, Scaling, Series, Table, fits, vary};
 
 /// See the [module](self).
 pub struct Capacity;
@@ -14,7 +14,7 @@ const PAPER_KEYS: f64 = 3.1e9;
 /// The maximum length of a value with which the drive took as many pairs.
 const PAPER_VALUE_BYTES: u64 = 1024;
 /// The part of the DRAM that the directory may have; write buffers and record pages have the rest.
-const DIRECTORY_PART: f64 = 0.5;
+pub const DIRECTORY_PART: f64 = 0.5;
 /// The keys of the smallest index that is measured, at the paper's size; then up to twice as many, in steps.
 const KEYS: u64 = 256_000_000;
 const STEPS: u64 = 8;
@@ -22,8 +22,8 @@ const STEPS: u64 = 8;
 const KEYS_MIN: u64 = 60_000;
 /// The DRAM of the measured index for each key, for buffers that are large enough.
 const DRAM_BYTES: u64 = 8;
-/// The flash in use while tables are rewritten, over that of the tables.
-const SPARE: f64 = 1.125;
+/// The flash that rewrites of tables take in addition, over that of the tables.
+pub const SPARE: f64 = 0.125;
 /// Lengths of values.
 const VALUE_BYTES: [u64; 4] = [16, 64, 256, 1024];
 
@@ -107,12 +107,14 @@ impl PerKey {
 
     /// Returns the number of keys whose directory has space in DRAM.
     fn keys_by_dram(self) -> f64 {
-        CAPACITY_BYTES / CAPACITY_PER_DRAM as f64 * DIRECTORY_PART / self.directory_max
+        let part = vary::number(&fits::DIRECTORY_DRAM, DIRECTORY_PART);
+        CAPACITY_BYTES / CAPACITY_PER_DRAM as f64 * part / self.directory_max
     }
 
     /// Returns the number of keys whose pairs and index have space on flash.
     fn keys_by_flash(self, value_bytes: u64) -> f64 {
-        CAPACITY_BYTES / ((value_bytes + PAIR_BYTES) as f64 + self.flash_max * SPARE)
+        let spare = vary::number(&fits::TABLE_SPARE, SPARE);
+        CAPACITY_BYTES / ((value_bytes + PAIR_BYTES) as f64 + self.flash_max * (1.0 + spare))
     }
 
     fn keys(self, value_bytes: u64) -> f64 {
@@ -122,10 +124,10 @@ impl PerKey {
 
 fn costs(per_key: PerKey) -> Table {
     let rows = vec![
-        Row::predicted("directory, at most", "B/key", per_key.directory_max),
-        Row::predicted("tables, at most", "B/key", per_key.flash_max),
-        Row::predicted("tables, mean", "B/key", per_key.flash_mean),
-        Row::predicted("slots in use, mean", "", per_key.occupancy_mean),
+        Row::measured("directory, at most", "B/key", per_key.directory_max),
+        Row::measured("tables, at most", "B/key", per_key.flash_max),
+        Row::measured("tables, mean", "B/key", per_key.flash_mean),
+        Row::measured("slots in use, mean", "", per_key.occupancy_mean),
     ];
     Table { title: "RHIK: what a key costs".into(), rows }
 }
@@ -135,7 +137,8 @@ fn limits(per_key: PerKey) -> Table {
     let mut rows = Vec::new();
     for value_bytes in VALUE_BYTES {
         let keys = per_key.keys(value_bytes) / 1e9;
-        let row = Row::predicted(format!("values of {value_bytes} B"), UNIT, keys);
+        let row =
+            Row::assumed(format!("values of {value_bytes} B"), UNIT, keys, fits::TABLE_SPARE.name);
         rows.push(row.paper_at_least(PAPER_KEYS / 1e9).why(if value_bytes == PAPER_VALUE_BYTES {
             "Here the values themselves are the limit: 3.84 TB have 3.75 billion KiB."
         } else {
@@ -143,10 +146,11 @@ fn limits(per_key: PerKey) -> Table {
         }));
     }
     rows.push(
-        Row::predicted(
+        Row::assumed(
             "of which the directory would have space for",
             UNIT,
             per_key.keys_by_dram() / 1e9,
+            fits::DIRECTORY_DRAM.name,
         )
         .why("In half of 3.84 GB of DRAM."),
     );
@@ -163,11 +167,21 @@ fn needs(per_key: PerKey) -> Table {
         Row::stated("Facebook Memcached, the most", UNIT, 744.0).why(
             "5 bytes of the drive for each key: fewer than the key has, so no index can do it.",
         ),
-        Row::predicted("RHIK, values of no bytes, by flash", UNIT, per_key.keys_by_flash(0) / 1e9)
-            .paper_at_least(24.0),
-        Row::predicted("RHIK, by half of 3.84 GB of DRAM", UNIT, per_key.keys_by_dram() / 1e9)
-            .paper_at_least(24.0)
-            .why("For 24 billion keys the directory takes about as much as there is DRAM."),
+        Row::assumed(
+            "RHIK, values of no bytes, by flash",
+            UNIT,
+            per_key.keys_by_flash(0) / 1e9,
+            fits::TABLE_SPARE.name,
+        )
+        .paper_at_least(24.0),
+        Row::assumed(
+            "RHIK, by half of 3.84 GB of DRAM",
+            UNIT,
+            per_key.keys_by_dram() / 1e9,
+            fits::DIRECTORY_DRAM.name,
+        )
+        .paper_at_least(24.0)
+        .why("For 24 billion keys the directory takes about as much as there is DRAM."),
     ];
     Table { title: "What stores need of a drive of 4 TB".into(), rows }
 }

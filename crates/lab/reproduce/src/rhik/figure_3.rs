@@ -128,10 +128,10 @@ fn table(what: &'static str, all: &[Measured]) -> Table {
     for it in all {
         let bytes = it.value_bytes;
         let (ours, other) = (it.rhik.rate(what), it.multilevel.rate(what));
-        rows.push(Row::predicted(format!("values of {bytes} B: RHIK"), UNIT, ours));
-        rows.push(Row::predicted(format!("values of {bytes} B: multi-level"), UNIT, other));
+        rows.push(Row::measured(format!("values of {bytes} B: RHIK"), UNIT, ours));
+        rows.push(Row::measured(format!("values of {bytes} B: multi-level"), UNIT, other));
         let over =
-            Row::predicted(format!("values of {bytes} B: RHIK over multi-level"), "", ours / other);
+            Row::measured(format!("values of {bytes} B: RHIK over multi-level"), "", ours / other);
         let over = match it.multilevel.reads.0 < 1.0 {
             true => over.why("Most of either index is in DRAM."),
             false => over,
@@ -147,7 +147,7 @@ fn index_reads(all: &[Measured]) -> Table {
     for it in all {
         let row = |name: &str, reads| {
             let what = format!("values of {} B: {name}", it.value_bytes);
-            Row::predicted(what, "reads", reads)
+            Row::measured(what, "reads", reads)
         };
         rows.extend([
             row("RHIK, store", it.rhik.reads.0).paper_at_most(1.0),

@@ -165,10 +165,10 @@ fn access_of(request: &ClusterRequest) -> Access {
 fn rhik(all: &[Ran]) -> Table {
     let mut rows = Vec::new();
     for ran in all {
-        let mean = Row::predicted(ran.named("mean"), "reads", ran.rhik.mean());
+        let mean = Row::measured(ran.named("mean"), "reads", ran.rhik.mean());
         rows.push(if ran.cluster.fits { mean } else { mean.paper_at_most(1.0) });
         rows.push(
-            Row::predicted(
+            Row::measured(
                 ran.named("the most, with no page in DRAM"),
                 "reads",
                 ran.reads_max as f64,
@@ -204,7 +204,7 @@ fn absent(all: &[Ran]) -> Table {
     let mut rows = Vec::new();
     for ran in all.iter().filter(|ran| !ran.cluster.fits) {
         let (ours, other) = ran.absent;
-        rows.push(Row::predicted(ran.named("RHIK"), "reads", ours).paper_at_most(1.0));
+        rows.push(Row::measured(ran.named("RHIK"), "reads", ours).paper_at_most(1.0));
         rows.push(
             Row::fitted(ran.named("multi-level"), "reads", other, fits::MULTILEVEL_READS)
                 .why("An absent key is looked for on each level that its pages have spilled to."),
@@ -220,19 +220,19 @@ fn updates(all: &[Ran]) -> Table {
         let (other_read, other_written) = ran.multilevel.rewritten;
         let mib = |pages: u64| (pages * PAGE_BYTES) as f64 / f64::from(1 << 20);
         rows.extend([
-            Row::predicted(ran.named("RHIK's tables"), "MiB", mib(ran.pages.0)),
-            Row::predicted(ran.named("the other's levels"), "MiB", mib(ran.pages.1)),
-            Row::predicted(ran.named("RHIK's rewrites read"), "pages", ran.rhik.each(read)),
-            Row::predicted(ran.named("RHIK writes"), "pages", ran.rhik.each(written)).why(
+            Row::measured(ran.named("RHIK's tables"), "MiB", mib(ran.pages.0)),
+            Row::measured(ran.named("the other's levels"), "MiB", mib(ran.pages.1)),
+            Row::measured(ran.named("RHIK's rewrites read"), "pages", ran.rhik.each(read)),
+            Row::measured(ran.named("RHIK writes"), "pages", ran.rhik.each(written)).why(
                 "Tables that a full write buffer rewrites, and checkpoints. The paper has no \
                  write buffer: it changes a record page in DRAM and writes it later.",
             ),
-            Row::predicted(
+            Row::measured(
                 ran.named("the other's flushes read"),
                 "pages",
                 ran.multilevel.each(other_read),
             ),
-            Row::predicted(
+            Row::measured(
                 ran.named("the other writes"),
                 "pages",
                 ran.multilevel.each(other_written),

@@ -27,7 +27,9 @@ mod player;
 mod records;
 mod taped_table;
 
-pub(crate) use multilevel::FIRST_PAGES;
+pub(crate) use capacity::{DIRECTORY_PART, SPARE};
+pub(crate) use multilevel::{BUFFERS_PART, FIRST_PAGES};
+pub(crate) use records::LEFT_PART;
 
 use crate::Experiment;
 

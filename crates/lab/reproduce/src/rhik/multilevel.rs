@@ -14,7 +14,7 @@ use crate::{Result, fits, vary};
 /// published.
 pub const FIRST_PAGES: u64 = 64;
 /// The part of the DRAM for write buffers, as the table's own advice has it.
-const BUFFERS_PART: u64 = 8;
+pub const BUFFERS_PART: u64 = 8;
 /// The approximate pages of a buffer.
 const BUFFER_PAGES: u64 = 8;
 /// Pages of a group, and those of a small index.
@@ -85,8 +85,13 @@ fn first_pages() -> u64 {
     vary::value(&fits::LEVELS, FIRST_PAGES)
 }
 
+/// Returns [`BUFFERS_PART`] with its variation.
+fn buffers_part() -> u64 {
+    vary::value(&fits::MULTILEVEL_BUFFERS, BUFFERS_PART)
+}
+
 fn config(size: IndexSize) -> Config {
-    let buffers = (size.dram_bytes / PAGE_BYTES / BUFFERS_PART).max(2);
+    let buffers = (size.dram_bytes / PAGE_BYTES / buffers_part()).max(2);
     let partitions = (1_u64 << (buffers / BUFFER_PAGES).max(1).ilog2()).min(1 << 16);
     let buffer_pages = (buffers / (partitions + 1)).max(1);
     let taken =

@@ -11,8 +11,8 @@ use nandex_sim::RequestKind;
 
 use super::lab::{Access, CACHED_PAGE_BYTES, IndexSize, KvIndex, PAGE_BYTES, Requests};
 use super::taped_table::TapedTable;
-use crate::Result;
 use crate::tape::Step;
+use crate::{Result, fits, vary};
 
 /// The approximate bytes of record tables for each key.
 const TABLE_BYTES: u64 = 54;
@@ -24,6 +24,8 @@ const GROUP_PAGES: (u32, u32) = (64, 16);
 const LARGE_PAGES: u64 = 64;
 /// RAM of the directory for each key, in bytes, for which DRAM is set aside.
 const DIRECTORY_BYTES: f64 = 0.16;
+/// The parts of the DRAM that a large index's directory leaves; write buffers take all but one of them.
+pub const LEFT_PART: u64 = 8;
 /// The maximum pages of a drive: numbers above tell the versions of a page apart.
 const PAGES_MAX: u64 = 1 << 40;
 
@@ -51,7 +53,8 @@ impl RhikIndex {
         let dram = size.dram_bytes / PAGE_BYTES;
         let directory_bytes = (size.keys as f64 * DIRECTORY_BYTES) as u64;
         let fits = size.keys * TABLE_BYTES <= size.dram_bytes;
-        let large = dram.saturating_sub(directory_bytes / PAGE_BYTES) / 8 * 7;
+        let left = vary::value(&fits::RHIK_LEFT, LEFT_PART);
+        let large = dram.saturating_sub(directory_bytes / PAGE_BYTES) / left * (left - 1);
         let config = config(if fits { dram / 4 } else { large });
         let options = OpenOptions::default().inline();
         let buffers = u64::from((config.partitions + config.spare_buffers) * config.buffer_pages);

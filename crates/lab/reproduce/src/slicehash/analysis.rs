@@ -47,33 +47,29 @@ fn slice_hash() -> Vec<Row> {
     let small = Design { partitions: DESIGN.flash_bytes / DESIGN.block_bytes, ..DESIGN };
     let large = Design { flash_bytes: 256.0 * GIB, memory_bytes: 4.0 * GIB, ..DESIGN };
     vec![
-        Row::predicted("RAM", "B/entry", DESIGN.memory_bytes_per_entry()).paper(0.6),
-        Row::predicted("an insert, on average", "us", DESIGN.insert_mean_ns() / US).paper(5.7),
-        Row::predicted("an insert, at worst", "ms", small.insert_worst_ns() / MS).paper(1.14),
-        Row::predicted("a lookup, on average", "ms", DESIGN.lookup_mean_ns(0.9) / MS).paper(0.16),
-        Row::predicted("a lookup, at worst", "ms", DESIGN.lookup_worst_ns() / MS).paper(0.3),
+        Row::formula("RAM", "B/entry", DESIGN.memory_bytes_per_entry()).paper(0.6),
+        Row::formula("an insert, on average", "us", DESIGN.insert_mean_ns() / US).paper(5.7),
+        Row::formula("an insert, at worst", "ms", small.insert_worst_ns() / MS).paper(1.14),
+        Row::formula("a lookup, on average", "ms", DESIGN.lookup_mean_ns(0.9) / MS).paper(0.16),
+        Row::formula("a lookup, at worst", "ms", DESIGN.lookup_worst_ns() / MS).paper(0.3),
         Row::predicted(
             "a lookup of ours, which reads one page",
             "ms",
             DESIGN.lookup_one_page_ns() / MS,
         ),
-        Row::predicted(
-            "inserts for each block written, k = 64",
-            "",
-            large.inserts_per_block_write(),
-        )
-        .paper(102.4),
-        Row::predicted("lifetime of 256 GB, k = 64", "years", large.lifetime_years()).paper(6.8),
+        Row::formula("inserts for each block written, k = 64", "", large.inserts_per_block_write())
+            .paper(102.4),
+        Row::formula("lifetime of 256 GB, k = 64", "years", large.lifetime_years()).paper(6.8),
     ]
 }
 
 fn buffer_hash() -> Vec<Row> {
     vec![
-        Row::predicted("an insert, on average", "us", bufferhash::insert_mean_ns(&DESIGN) / US)
+        Row::formula("an insert, on average", "us", bufferhash::insert_mean_ns(&DESIGN) / US)
             .paper(0.2),
-        Row::predicted("an insert, at worst", "ms", bufferhash::insert_worst_ns(&DESIGN) / MS)
+        Row::formula("an insert, at worst", "ms", bufferhash::insert_worst_ns(&DESIGN) / MS)
             .paper(0.83),
-        Row::predicted("a lookup, at worst", "ms", bufferhash::lookup_worst_ns(&DESIGN) / MS)
+        Row::formula("a lookup, at worst", "ms", bufferhash::lookup_worst_ns(&DESIGN) / MS)
             .paper(4.8),
     ]
 }

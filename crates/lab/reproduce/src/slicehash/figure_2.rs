@@ -59,7 +59,7 @@ impl Experiment for Figure2 {
         let rows = vec![
             Row::fitted("reads a second, best", "", at_most(&best), fits::CRUCIAL_READS)
                 .paper(PAPER_BEST),
-            Row::predicted("reads a second, random", "", at_most(&random)),
+            Row::measured("reads a second, random", "", at_most(&random)),
             Row::fitted("reads a second, worst", "", at_most(&worst), fits::CRUCIAL_WORST),
             Row::fitted(
                 "best over worst",
@@ -68,7 +68,7 @@ impl Experiment for Figure2 {
                 fits::CRUCIAL_WORST,
             )
             .paper(PAPER_OVER_WORST),
-            Row::predicted("best over random", "", at_most(&best) / at_most(&random))
+            Row::measured("best over random", "", at_most(&best) / at_most(&random))
                 .paper_at_most(PAPER_OVER_RANDOM)
                 .why(
                     "Threads that take the next read as soon as theirs ends keep 32 in the \
@@ -112,7 +112,7 @@ fn by_depth(best: &[(f64, f64)], random: &[(f64, f64)], worst: &[(f64, f64)]) ->
         let [best, random, worst] = [at(best), at(random), at(worst)];
         let row = |what: &str, value| {
             let plural = if threads == 1 { "thread" } else { "threads" };
-            Row::predicted(format!("{threads} {plural}: {what}"), "", value)
+            Row::measured(format!("{threads} {plural}: {what}"), "", value)
         };
         rows.extend([
             row("reads a second, best", best),
@@ -141,7 +141,7 @@ fn bandwidths(writes: &[(f64, f64)], sizes: &[(f64, f64)]) -> Vec<Row> {
         Row::fitted(what, "MB/s", *rate, fits::CRUCIAL_WRITES)
     });
     let reads = sizes.iter().map(|(kib, rate)| {
-        Row::predicted(format!("one thread's random reads of {kib} KiB"), "MB/s", *rate)
+        Row::measured(format!("one thread's random reads of {kib} KiB"), "MB/s", *rate)
     });
     writes.chain(reads).collect()
 }

@@ -104,7 +104,7 @@ fn chart(tables: [(f64, &Table); 3]) -> Chart {
 }
 
 fn compare(what: &str, worked: Worked, paper: f64) -> Row {
-    Row::predicted(what, UNIT, worked.operations_per_s).paper(paper)
+    Row::measured(what, UNIT, worked.operations_per_s).paper(paper)
 }
 
 fn fitted(what: &str, worked: Worked, fitted_to: &'static str) -> Row {
@@ -113,8 +113,7 @@ fn fitted(what: &str, worked: Worked, fitted_to: &'static str) -> Row {
 
 fn ratio_row(slice_hash: Worked, buffer_hash: Worked, paper: &Printed) -> Row {
     let ours = slice_hash.operations_per_s / buffer_hash.operations_per_s;
-    Row::predicted("SliceHash over BufferHash", "", ours)
-        .paper(paper.slice_hash / paper.buffer_hash)
+    Row::measured("SliceHash over BufferHash", "", ours).paper(paper.slice_hash / paper.buffer_hash)
 }
 
 fn lookups(slice: &Part, buffer: &Part, scale: Scale) -> Result<Table> {
@@ -141,8 +140,8 @@ fn lookups(slice: &Part, buffer: &Part, scale: Scale) -> Result<Table> {
         in_batches,
         compare("SliceHash without knowledge of channels, 32 threads", unaware, 57_000.0)
             .why("The figure of 7.3."),
-        Row::predicted("SliceHash: pages read for each lookup", "", slice.reads),
-        Row::predicted("BufferHash: pages read for each lookup", "", buffer.reads)
+        Row::measured("SliceHash: pages read for each lookup", "", slice.reads),
+        Row::measured("BufferHash: pages read for each lookup", "", buffer.reads)
             .why("Some keys are still in a buffer, and some filters err."),
         fitted("SliceHash, drive by its data sheet", sheet, fits::CRUCIAL_SHEET_READS)
             .why("40 000 IOPS are what its makers promise; this drive's controller is the limit."),
@@ -156,7 +155,7 @@ fn inserts(slice: &Part, buffer: &Part, scale: Scale) -> Result<Table> {
         (slice.work_aware(scale)?, buffer.work(WorkerModel::buffer_hash(), Drive::CRUCIAL, scale)?);
     let rows = vec![
         compare(SLICE_HASH, slice_rate, paper.slice_hash).why(FULL_BANDWIDTH),
-        Row::predicted("SliceHash: inserts for each merge", "", slice.inserts_per_flush).paper(7_000.0),
+        Row::measured("SliceHash: inserts for each merge", "", slice.inserts_per_flush).paper(7_000.0),
         fitted(BUFFER_HASH, buffer_rate, fits::BUFFERHASH_INSERTS)
             .paper(paper.buffer_hash)
             .why("Eight cores are the limit, as the paper's 92 % of them say: 1.19 M are eight cores over 6.7 us."),

@@ -142,7 +142,7 @@ fn rates(order: Order, pace: Pace, pages: &[u64], scale: Scale) -> Result<Rates>
 }
 
 fn compare(name: &str, paper: Option<f64>, pace: Pace, rates: &Rates) -> [Row; 4] {
-    let mut share = Row::predicted(name, "", rates.without / rates.with.of_many);
+    let mut share = Row::measured(name, "", rates.without / rates.with.of_many);
     if let Some(paper) = paper {
         share = share.paper(paper);
     }
@@ -159,7 +159,7 @@ fn compare(name: &str, paper: Option<f64>, pace: Pace, rates: &Rates) -> [Row; 4
 
 fn compare_runs(name: &str, rates: &Rates) -> [Row; 4] {
     let share = |what: &str, rate| {
-        Row::predicted(format!("{name}: {what} over runs"), "", rate / rates.in_runs.of_many)
+        Row::measured(format!("{name}: {what} over runs"), "", rate / rates.in_runs.of_many)
     };
     let without = share("without", rates.without);
     [
@@ -171,7 +171,7 @@ fn compare_runs(name: &str, rates: &Rates) -> [Row; 4] {
 }
 
 fn lookups(name: &str, what: &str, rate: f64) -> Row {
-    Row::predicted(format!("{name}: {what}"), "lookups/s", rate)
+    Row::measured(format!("{name}: {what}"), "lookups/s", rate)
 }
 
 fn why(name: &str, pace: Pace) -> Option<&'static str> {

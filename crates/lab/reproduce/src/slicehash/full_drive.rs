@@ -82,9 +82,9 @@ impl Experiment for FullDrive {
             let rates = [&small.inserts, &small.both].map(|part| on.rate(&part.tape, ours));
             let name = |what: &str| format!("{incarnations} incarnations: {what}");
             table_5.extend([
-                Row::predicted(name("inserts"), UNIT, rates[0]).paper(inserts),
-                Row::predicted(name("50/50"), UNIT, rates[1]).paper(mixed),
-                Row::predicted(name(PROGRAMMED), "", on.programmed),
+                Row::measured(name("inserts"), UNIT, rates[0]).paper(inserts),
+                Row::measured(name("50/50"), UNIT, rates[1]).paper(mixed),
+                Row::measured(name(PROGRAMMED), "", on.programmed),
             ]);
             if incarnations == INCARNATIONS {
                 figure_5 = figure_5b(&small, (on, rates[0]), scale)?;
@@ -176,9 +176,9 @@ fn figure_5b(
     let one_by_one = together.rate(&blocks, WorkerModel { chunks: 1, ..ours });
     let mut rows = Vec::new();
     let mut add = |name: &str, rate, programmed, why: &str| {
-        let row = Row::predicted(format!("SliceHash, {name}"), UNIT, rate);
+        let row = Row::measured(format!("SliceHash, {name}"), UNIT, rate);
         rows.push(row.paper(PAPER_INSERTS).why(why));
-        rows.push(Row::predicted(format!("{name}: {PROGRAMMED}"), "", programmed));
+        rows.push(Row::measured(format!("{name}: {PROGRAMMED}"), "", programmed));
     };
     add(TOGETHER, rate, together.programmed, FULL);
     for (order, share, name, why) in [
@@ -197,7 +197,7 @@ fn figure_5b(
         ("on a small part of the drive, as in Figure 5", empty, ""),
     ];
     rows.extend(others.map(|(name, rate, why)| {
-        let row = Row::predicted(format!("SliceHash, {name}"), UNIT, rate);
+        let row = Row::measured(format!("SliceHash, {name}"), UNIT, rate);
         row.paper(PAPER_INSERTS).why(why)
     }));
     Ok(rows)
@@ -221,7 +221,7 @@ fn buffer_hash(scale: Scale) -> Result<Vec<Row>> {
         let rate = WorkerModel::buffer_hash().work(&tape, &mut drive).operations_per_s;
         let row = Row::fitted(format!("BufferHash, {name}"), UNIT, rate, fits::BUFFERHASH_INSERTS);
         rows.push(row.paper(PAPER_BUFFER_HASH).why(why));
-        rows.push(Row::predicted(format!("{name}: {PROGRAMMED}"), "", programmed));
+        rows.push(Row::measured(format!("{name}: {PROGRAMMED}"), "", programmed));
     }
     Ok(rows)
 }

@@ -38,11 +38,11 @@ impl Experiment for Table5 {
             let ours = [inserting.work_aware(scale)?, both.work_aware(scale)?]
                 .map(|worked| worked.operations_per_s);
             let name = |what: &str| format!("{incarnations} incarnations: {what}");
-            let row = Row::predicted(name("inserts"), "operations/s", ours[0]).paper(inserts);
+            let row = Row::measured(name("inserts"), "operations/s", ours[0]).paper(inserts);
             rows.push(if incarnations == 16 { row.why(FULL_BANDWIDTH) } else { row });
-            rows.push(Row::predicted(name("50/50"), "operations/s", ours[1]).paper(mixed));
+            rows.push(Row::measured(name("50/50"), "operations/s", ours[1]).paper(mixed));
             rows.push(
-                Row::predicted(name("RAM"), "B/entry", ram_bytes_per_entry(setup)?).paper(ram),
+                Row::measured(name("RAM"), "B/entry", ram_bytes_per_entry(setup)?).paper(ram),
             );
             for (curve, rate) in curves.iter_mut().zip([ours[0], ours[1], inserts, mixed]) {
                 curve.push((f64::from(incarnations), rate));

@@ -73,13 +73,13 @@ fn buffer_hash_ram() -> Result<BufferRam> {
 
 fn buffer_hash_rows(what: &str, ram: BufferRam) -> [Row; 2] {
     [
-        Row::predicted(what, "B/entry", ram.real).paper(4.0).why(format!(
+        Row::measured(what, "B/entry", ram.real).paper(4.0).why(format!(
             "A full table that evicts, as it counts its own RAM. Its filters have {:.0} columns \
              for 16 incarnations: a super table has one or two incarnations more at times, as all \
              share one ring of flash, another is being written, and the next width after 16 is 24.",
             ram.columns
         )),
-        Row::predicted(format!("{what}, with filters of 16 columns"), "B/entry", ram.packed)
+        Row::measured(format!("{what}, with filters of 16 columns"), "B/entry", ram.packed)
             .paper(4.0)
             .why("Packed as the paper packs them, but without its window of spare bits."),
     ]
@@ -108,18 +108,18 @@ impl Experiment for Table1 {
             Table {
                 title: "SliceHash (CPU overhead: low)".into(),
                 rows: vec![
-                    Row::predicted("pages of a lookup, on average", "", slice.reads).paper(1.0),
+                    Row::measured("pages of a lookup, on average", "", slice.reads).paper(1.0),
                     worst("pages of a lookup, at worst", &slice).paper(2.0).why(
                         "Both cuckoo choices of a key are in one page here; the paper reads two \
                          pages at worst (5.4).",
                     ),
-                    Row::predicted("RAM", "B/entry", slice_ram).paper(0.6),
+                    Row::measured("RAM", "B/entry", slice_ram).paper(0.6),
                 ],
             },
             Table {
                 title: "BufferHash (CPU overhead: low)".into(),
                 rows: vec![
-                    Row::predicted("pages of a lookup, on average", "", buffer.reads).paper(1.0),
+                    Row::measured("pages of a lookup, on average", "", buffer.reads).paper(1.0),
                     worst("pages of a lookup, at worst of those measured", &buffer),
                     worst("pages of a lookup, at worst, if all filters err", &blind).paper(16.0),
                     ram,
@@ -145,7 +145,7 @@ impl Experiment for Table1 {
 }
 
 fn worst(what: &str, part: &Part) -> Row {
-    Row::predicted(what, "", part.reads_max as f64)
+    Row::measured(what, "", part.reads_max as f64)
 }
 
 fn others(name: &str, [mean, worst, ram_bytes]: [f64; 3]) -> Table {
@@ -182,7 +182,7 @@ impl Experiment for Table3 {
         for (slice, (_, percent, silt)) in slices.iter().zip(PRINTED) {
             let name = |what: &str| format!("{percent} % inserts: {what}");
             let growth = slice.ram_growth_bytes / setup.capacity() as f64;
-            rows.push(Row::predicted(name("SliceHash"), "B/entry", slice_ram + growth).paper(0.6));
+            rows.push(Row::measured(name("SliceHash"), "B/entry", slice_ram + growth).paper(0.6));
             rows.extend(buffer_hash_rows(&name("BufferHash"), buffer_ram));
             rows.push(Row::stated(name("SILT, least"), "B/entry", silt[0]));
             rows.push(Row::stated(name("SILT, most"), "B/entry", silt[1]));

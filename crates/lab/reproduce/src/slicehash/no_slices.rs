@@ -28,21 +28,21 @@ impl Experiment for NoSlices {
         let [slices] = Part::of(Setup::paper(scale), [Mix::Lookups])?;
         let with = slices.work(WorkerModel::in_order_of_arrival(), Drive::CRUCIAL, scale)?;
         let rows = vec![
-            Row::predicted("BufferHash without filters", "lookups/s", without.operations_per_s)
+            Row::measured("BufferHash without filters", "lookups/s", without.operations_per_s)
                 .paper(8_000.0),
-            Row::predicted(
+            Row::measured(
                 "SliceHash without knowledge of channels",
                 "lookups/s",
                 with.operations_per_s,
             )
             .paper(57_000.0)
             .why("See Figure 6: threads that go on at once lose less than the paper's."),
-            Row::predicted(
+            Row::measured(
                 "BufferHash without filters: pages read for each lookup",
                 "",
                 blind.reads,
             ),
-            Row::predicted("SliceHash: pages read for each lookup", "", slices.reads),
+            Row::measured("SliceHash: pages read for each lookup", "", slices.reads),
         ];
         Ok(Outcome {
             setup: vec![

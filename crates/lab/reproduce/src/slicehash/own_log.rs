@@ -142,9 +142,9 @@ fn rates(ideal: &Rates, with_log: &Rates) -> Table {
     ];
     let rows = all.into_iter().flat_map(|(what, ideal, with_log, why)| {
         [
-            Row::predicted(format!("{what}: slicetables alone"), "operations/s", ideal),
-            Row::predicted(format!("{what}: with the log"), "operations/s", with_log),
-            Row::predicted(format!("{what}: with over alone"), "", with_log / ideal).why(why),
+            Row::measured(format!("{what}: slicetables alone"), "operations/s", ideal),
+            Row::measured(format!("{what}: with the log"), "operations/s", with_log),
+            Row::measured(format!("{what}: with over alone"), "", with_log / ideal).why(why),
         ]
     });
     Table { title: "Operations a second".into(), rows: rows.collect() }
@@ -162,12 +162,12 @@ fn written(tape: &Tape) -> Table {
     let share = writes(false) as f64 / writes(true).max(1) as f64;
     let inserts = tape.len() as f64;
     let rows = vec![
-        Row::predicted(
+        Row::measured(
             "pages of log, checkpoints and superblocks for each of a slicetable",
             "",
             share,
         ),
-        Row::predicted("inserts for each sync", "", inserts / syncs.max(1.0)),
+        Row::measured("inserts for each sync", "", inserts / syncs.max(1.0)),
     ];
     Table { title: "What is written in addition".into(), rows }
 }

@@ -53,7 +53,7 @@ impl Experiment for Table6 {
             let setup = Setup { drives, design: Design::Memory, ..paper };
             let rates = self::rates(setup, scale)?;
             memory.push(
-                Row::predicted(name("RAM"), "B/entry", ram_bytes_per_entry(setup)?).paper(ram),
+                Row::measured(name("RAM"), "B/entry", ram_bytes_per_entry(setup)?).paper(ram),
             );
             // The throughput "stays the same as using a single SSD".
             memory.push(lookups_row(drives, name("lookups"), rates.lookups).paper(PAPER[0].1[0]));
@@ -107,7 +107,7 @@ fn lookups_row(drives: u32, what: String, rate: f64) -> Row {
 }
 
 fn row(what: String, rate: f64) -> Row {
-    Row::predicted(what, UNIT, rate)
+    Row::measured(what, UNIT, rate)
 }
 
 /// The effect of the drive with the most partitions.

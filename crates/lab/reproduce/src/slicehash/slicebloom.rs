@@ -132,11 +132,7 @@ impl Experiment for Bloom {
         let [lookups, both] = tapes.each_ref().map(|tape| Part::new(tape, 0.0, 1));
         let mut sizes = sizes(setup, (&lookups, &both))?;
         let unsliced = Part::new(&Unsliced::new(setup.partitions).tape(setup.seed), 0.0, 1);
-        sizes.push(Row::predicted(
-            "without slices: pages read for each lookup",
-            "",
-            unsliced.reads,
-        ));
+        sizes.push(Row::measured("without slices: pages read for each lookup", "", unsliced.reads));
         let tables = vec![
             Table { title: "50 % lookups, 50 % inserts".into(), rows: mixed(&both, scale)? },
             Table { title: "Lookups".into(), rows: looked_up(&lookups, &unsliced, scale)? },
@@ -180,14 +176,14 @@ fn mixed(both: &Part, scale: Scale) -> Result<Vec<Row>> {
     let aware = both.work_aware(scale)?.operations_per_s;
     let (threads, worst) = (naive(both)?, naive(&on_one_channel(both, scale)?)?);
     Ok(vec![
-        Row::predicted("SliceBloom", UNIT, aware).paper(15_000.0).why(
+        Row::measured("SliceBloom", UNIT, aware).paper(15_000.0).why(
             "69 K reads a second are 23 K lookups of three pages, and inserts are cheaper: a \
              4064th of a merge of 4 MiB each. The paper's 15 K are fewer than lookups alone \
              would be; it says neither how many of its operations are lookups nor what held \
              them up.",
         ),
-        Row::predicted("naive parallelism", UNIT, threads.operations_per_s),
-        Row::predicted(
+        Row::measured("naive parallelism", UNIT, threads.operations_per_s),
+        Row::measured(
             "naive parallelism, all lookups on one channel",
             UNIT,
             worst.operations_per_s,
@@ -198,13 +194,13 @@ fn mixed(both: &Part, scale: Scale) -> Result<Vec<Row>> {
                  pages that merges have written are on other channels than their place says. \
                  Lookups alone, below, are what the worst order of 4.2 leaves of 23 K.",
         ),
-        Row::predicted("SliceBloom over the worst", "", aware / worst.operations_per_s).paper(3.0),
+        Row::measured("SliceBloom over the worst", "", aware / worst.operations_per_s).paper(3.0),
     ])
 }
 
 fn looked_up(lookups: &Part, unsliced: &Part, scale: Scale) -> Result<Vec<Row>> {
     let naive = |part: &Part| part.work(WorkerModel::in_order_of_arrival(), Drive::CRUCIAL, scale);
-    let row = |what: &str, rate: f64| Row::predicted(what, "lookups/s", rate);
+    let row = |what: &str, rate: f64| Row::measured(what, "lookups/s", rate);
     let worst = naive(&on_one_channel(lookups, scale)?)?;
     Ok(vec![
         row("SliceBloom", lookups.work_aware(scale)?.operations_per_s),
@@ -229,15 +225,15 @@ fn sizes(setup: Setup, (lookups, both): (&Part, &Part)) -> Result<Vec<Row>> {
     let keys_per_bit = f64::from(HASHES) / f64::from(BITS_PER_KEY);
     let one = (1.0 - (-keys_per_bit).exp()).powf(f64::from(HASHES));
     Ok(vec![
-        Row::predicted("pages read for each lookup", "", lookups.reads).paper(3.0),
-        Row::predicted("inserts for each block of 128 KiB written", "", keys_per_block)
+        Row::measured("pages read for each lookup", "", lookups.reads).paper(3.0),
+        Row::measured("inserts for each block of 128 KiB written", "", keys_per_block)
             .paper(128.0),
-        Row::predicted("RAM", "bits/key", setup.ram_bits_per_key()?).paper(0.125).why(
+        Row::measured("RAM", "bits/key", setup.ram_bits_per_key()?).paper(0.125).why(
             "Section 6 has 0.125, 7.5 has 0.1. On top of a buffer's 0.125 come a partition's locks, lists and maps.",
         ),
-        Row::predicted("absent keys that one incarnation has, by its formula", "", one)
+        Row::formula("absent keys that one incarnation has, by its formula", "", one)
             .paper(0.0008),
-        Row::predicted("absent keys that any incarnation has, by its formula", "", config.rate())
+        Row::formula("absent keys that any incarnation has, by its formula", "", config.rate())
             .why("A lookup asks all 256 of them. The paper gives the rate of one."),
     ])
 }

@@ -154,8 +154,8 @@ impl Experiment for Lsh {
         }
         let placement = own.config(&channels).placement();
         let sizes = vec![
-            Row::predicted("pages read for each lookup", "", parts[0].1.reads).paper(10.0),
-            Row::predicted("RAM over flash", "", own.ram_share(&channels)?)
+            Row::measured("pages read for each lookup", "", parts[0].1.reads).paper(10.0),
+            Row::measured("RAM over flash", "", own.ram_share(&channels)?)
                 .paper(1.0 / f64::from(INCARNATIONS))
                 .why("An entry has 16 bytes on flash, in slices that are three quarters full, and 25 in a buffer."),
             Row::predicted("share of pages that no table has", "", placement.unused_share())
@@ -241,7 +241,7 @@ impl Way {
         let worst = Part::new(&worst, 0.0, 1);
         let part = if self.is_worst { &worst } else { part };
         let rate = part.work((self.model)(*channels), Drive::CRUCIAL, scale)?.operations_per_s;
-        let row = Row::predicted(place.shown(), "lookups/s", rate);
+        let row = Row::measured(place.shown(), "lookups/s", rate);
         Ok(match self.why.filter(|_| place == Place::Channels) {
             Some(why) => row.paper(6_900.0).why(why),
             None => row,

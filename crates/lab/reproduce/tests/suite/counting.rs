@@ -166,7 +166,7 @@ fn a_real_text_is_measured_and_only_ratios_stand_next_to_the_papers() {
     let distinct = words.iter().collect::<HashSet<_>>().len();
     assert_eq!(sizes[0].ours, Some(words.len() as f64));
     assert_eq!(sizes[1].ours, Some(distinct as f64));
-    assert!(rows(&ran).all(|row| row.origin() == Origin::Measured && row.ours.is_some()));
+    assert!(rows(&ran).all(|row| row.origin() == Origin::Corpus && row.ours.is_some()));
     let ratios = rows(&ran).filter(|row| row.paper.is_some()).count();
     assert_eq!(ratios, 1 + 3 * 4 * 5, "one of the sizes, and those of disciplines");
     let more = ours(&ran.outcome, "One discipline over another", "RAM 1 %: operations on blocks");
@@ -191,5 +191,5 @@ fn page_and_text_and_data_tell_the_corpus() {
     let ran = &json["experiments"][0];
     assert!(ran["setup"][0].as_str().is_some_and(|text| text.contains("with 3 tokens, 2 of")));
     let tokens = &ran["tables"][0]["rows"][0];
-    assert_eq!((&tokens["ours"], &tokens["origin"]), (&3.0.into(), &"measured".into()));
+    assert_eq!((&tokens["ours"], &tokens["origin"]), (&3.0.into(), &"corpus".into()));
 }

@@ -164,7 +164,7 @@ fn by_paper(mut kept: Vec<Kept>) -> Vec<PaperRan> {
         papers.push(PaperRan {
             paper: paper.title(),
             structure: paper.structure(),
-            counted: of_paper.iter().fold(Counted::default(), |sum, it| sum.and(it.part.counted)),
+            counted: Part::sum(of_paper.iter().map(|it| &it.part)),
             experiments: of_paper.into_iter().map(|kept| kept.data).collect(),
         });
     }
@@ -174,23 +174,29 @@ fn by_paper(mut kept: Vec<Kept>) -> Vec<PaperRan> {
 /// Formats how near the numbers of each paper are, a line for each.
 fn text(all: &AllRan) -> String {
     let mut out = format!(
-        "{:10}  {:>11}  {:>12}  {:>12}  {:>11}  {:>6}  {:>6}  {:>8}\n",
+        "{:10}  {:>11}  {:>12}  {:>12}  {:>11}  {:>11}  {:>13}  {:>6}  {:>7}  {:>5}  {:>6}  {:>8}\n",
         "",
         "experiments",
         "within 1/10",
         "within twice",
         "further off",
+        "bounds kept",
+        "bounds missed",
         "fitted",
+        "assumed",
+        "given",
         "stated",
         "of ours"
     );
     for ran in &all.papers {
-        let Counted { near, off, far, fitted, stated, own } = ran.counted;
+        let Counted { near, off, far, bounds, fitted, assumed, given, stated, own } = ran.counted;
+        let (kept, missed) = (bounds.kept(), bounds.missed);
         let count = ran.experiments.len();
         // Writing to a string cannot fail.
         let _ = writeln!(
             out,
-            "{:10}  {count:>11}  {near:>12}  {off:>12}  {far:>11}  {fitted:>6}  {stated:>6}  {own:>8}",
+            "{:10}  {count:>11}  {near:>12}  {off:>12}  {far:>11}  {kept:>11}  {missed:>13}  {fitted:>6}  \
+             {assumed:>7}  {given:>5}  {stated:>6}  {own:>8}",
             ran.structure
         );
     }

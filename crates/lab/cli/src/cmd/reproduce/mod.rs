@@ -71,7 +71,7 @@ enum Structure {
     Rhik,
     /// All five
     All,
-    /// No paper: the fitted constants, and what they were fitted to
+    /// No paper: the chosen constants, fitted or assumed, and why
     Constants,
 }
 

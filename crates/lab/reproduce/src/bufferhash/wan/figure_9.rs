@@ -5,8 +5,8 @@ use super::index::{BufferHashRun, DirectDrive, ObjectTimes, berkeley, direct};
 use super::link::Link;
 use super::objects::{CHUNK_BYTES, Redundancy, Spread, Trace};
 use crate::{
-    Chart, Drive, Experiment, Filled, Outcome, Result, Row, Scale, Scaling, Series, Table, fits,
-    vary,
+    Chart, Drive, Experiment, Filled, Origin, Outcome, Result, Row, Scale, Scaling, Series, Table,
+    fits, vary,
 };
 
 /// See the [module](self).
@@ -144,7 +144,7 @@ fn title(measured: &Measured) -> String {
 }
 
 fn improvements(measured: &Measured) -> Table {
-    let ideal = Row::predicted("an index that takes no time", "", measured.trace.ideal());
+    let ideal = Row::input("an index that takes no time", "", measured.trace.ideal());
     let mut rows = vec![ideal.paper(measured.ideal)];
     for index in &measured.indexes {
         for speed in SPEEDS {
@@ -159,7 +159,11 @@ fn improvements(measured: &Measured) -> Table {
 /// Returns a row next to the text's statement on this index at this speed.
 fn compared(measured: &Measured, (name, speed): (&str, u64), what: String, ours: f64) -> Row {
     let is_half = measured.ideal == 2.0;
-    let row = Row::predicted(what.clone(), "", ours);
+    let origin = match name {
+        "Berkeley DB of 1.25 ms" => Origin::Fitted { fitted_to: fits::BERKELEY_WAN },
+        _ => Origin::Measured,
+    };
+    let row = Row::of(origin, what, "", ours);
     match (name, speed) {
         ("BufferHash, Transcend" | "BufferHash, Transcend by its parts", 100) => {
             row.paper(measured.ideal).why("The paper: close to ideal.")
@@ -173,9 +177,7 @@ fn compared(measured: &Measured, (name, speed): (&str, u64), what: String, ours:
         ("BufferHash, Intel", 500) if is_half => row.paper(measured.ideal).why(
             "The paper: close to ideal up to 500 Mb/s. At 0.15 ms for a read that takes chunks of 11 KB, or repeats that RAM still has.",
         ),
-        ("Berkeley DB of 1.25 ms", 10) if is_half => {
-            Row::fitted(what, "", ours, fits::BERKELEY_WAN).paper(measured.ideal)
-        }
+        ("Berkeley DB of 1.25 ms", 10) if is_half => row.paper(measured.ideal),
         ("Berkeley DB, Transcend", 10) if is_half => row
             .paper(measured.ideal)
             .why("An operation must take at most 1.25 ms for it."),
@@ -193,11 +195,11 @@ fn chunks(all: &[Measured]) -> Table {
         for index in &measured.indexes {
             let ms = index.times.chunk_ms(&measured.trace);
             let what = format!("{percent} % redundancy, {}", index.name);
-            rows.push(Row::predicted(what.clone(), "ms", ms));
+            rows.push(Row::measured(what.clone(), "ms", ms));
             // The time of the link for a chunk's compressed bytes.
             let bits = CHUNK_BYTES as f64 * 8.0 / measured.trace.ideal();
             let what = format!("{what}: keeps a link full of up to");
-            rows.push(Row::predicted(what, "Mb/s", bits / ms / 1e3));
+            rows.push(Row::measured(what, "Mb/s", bits / ms / 1e3));
         }
     }
     Table { title: "A chunk's lookup and insert in the index, mean".into(), rows }

@@ -25,7 +25,7 @@ use nandex_sim::workload::SplitMix64;
 use super::grown::{BATCHED, Final, LOOKUPS, Looked};
 use super::lab::{ABSENT, CHUNK_PAGES, Measures, now_ns};
 use super::rounds::{Costs, Round};
-use crate::Result;
+use crate::{Result, fits};
 use cached::Cache;
 use queued::Queue;
 
@@ -65,11 +65,20 @@ impl Kind {
     }
 
     /// Returns the CPU cost of its keys.
-    pub const fn costs(self) -> Costs {
+    pub fn costs(self) -> Costs {
         match self {
-            Self::Plain | Self::OnePage => Costs::CACHED,
-            Self::Buffered => Costs::BITS,
-            Self::PageBlocked => Costs::PAGES,
+            Self::Plain | Self::OnePage => Costs::cached(),
+            Self::Buffered => Costs::bits(),
+            Self::PageBlocked => Costs::pages(),
+        }
+    }
+
+    /// Returns the name of the assumed constant that decides most of that cost.
+    pub const fn processor(self) -> &'static str {
+        match self {
+            Self::Plain | Self::OnePage => fits::CACHED_INSERT.name,
+            Self::Buffered => fits::BITS_SWEEP.name,
+            Self::PageBlocked => fits::PAGES_SWEEP.name,
         }
     }
 }
