@@ -95,6 +95,11 @@ impl Experiment for Several {
                         UNIT,
                         rates.drive_inserts,
                     ),
+                    Row::measured(
+                        format!("{name}: inserts without a processor, over 1 drive"),
+                        "",
+                        rates.drive_inserts / first.drive_inserts,
+                    ),
                 ]);
             }
         }

@@ -52,11 +52,15 @@ impl WorkerModel {
     #[must_use]
     pub fn work(self, tape: &Tape, drives: &mut [Box<dyn Model>]) -> Worked {
         let mut stage = Stage::new(self, tape, drives);
-        let (first, last) = match self.span {
-            Span::Middle => (tape.len() / 8, tape.len() - self.window.min(tape.len() / 10)),
-            Span::Whole => (0, tape.len()),
+        let last = match self.span {
+            Span::Middle => tape.len() - self.window.min(tape.len() / 10),
+            Span::Whole => tape.len(),
         };
-        let from = stage.until(first);
+        let from = match self.span {
+            Span::Middle => stage.until(tape.len() / 8),
+            // Before any work: operations that take no time are finished as soon as they are taken up.
+            Span::Whole => stage.mark(),
+        };
         let mut to = stage.until(last);
         let rest = stage.come_to_rest();
         if self.span == Span::Whole {

@@ -112,6 +112,18 @@ fn inserts_wait_for_merges_or_for_cores_whichever_is_slower() {
     assert!((0.9..1.1).contains(&ratio), "{again:?} and {free:?}");
 }
 
+/// Inserts that take no time of the processor used to be finished before the clock of a whole run started: only
+/// those behind a flush were counted, and more drives, whose buffers fill later, seemed slower.
+#[test]
+fn a_whole_run_counts_inserts_that_take_no_time() {
+    let mut drives = [Drive::CRUCIAL.model(scale(), Filled::Once, 0).unwrap()];
+    let tape = merges(40 * BUFFER_KEYS, BUFFER_KEYS);
+    let free = WorkerModel { insert_cpu_ns: 0, span: Span::Whole, ..WorkerModel::buffer_hash() };
+    let buffers_per_s = free.work(&tape, &mut drives).operations_per_s / BUFFER_KEYS as f64;
+    // 4 MiB at some 180 MB/s for each buffer.
+    assert!((38.0..50.0).contains(&buffers_per_s), "{buffers_per_s}");
+}
+
 #[test]
 fn reads_of_a_slice_on_two_drives_overlap_and_those_after_one_another_do_not() {
     let lookups = |second: u64, wave: u32| {

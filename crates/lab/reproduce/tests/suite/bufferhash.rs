@@ -203,6 +203,10 @@ fn drives_by_partition_are_as_fast_as_striped_ones_except_for_a_flush() {
     let flush = |name: &str| ours(&outcome, "Flushes", &format!("{name}: a flush alone"));
     assert_within("apart", flush("4 drives, by partition") / flush("1 drive"), (0.8, 1.25));
     assert!(flush("4 drives, striped") < 0.8 * flush("1 drive"));
+    for (drives, least) in [("2 drives", 1.6), ("4 drives", 2.5)] {
+        let row = format!("{drives}, by partition: inserts without a processor, over 1 drive");
+        assert!(ours(&outcome, "Flushes", &row) >= least, "{row}");
+    }
 }
 
 #[test]
