@@ -83,11 +83,7 @@ const BUFFERHASH: &[Exhibit] = &[
         "They are traffic of a university and of its web server, and were not published. Figures 9 and 10 have \
          generated objects of the redundancies that are printed.",
     ),
-    not_here(
-        "Section 9",
-        "hash operations a second for each dollar",
-        "Prices of parts of 2009 are no property of the structure, and no model has them.",
-    ),
+    by("Sections 1, 2 and 9", "operations a second for each dollar and watt", "cost"),
     by("Conclusions", "which survive other constants and a drive of today", "conclusions"),
 ];
 

@@ -8,6 +8,7 @@
 mod berkeley;
 mod buffering;
 mod cheap_eviction;
+mod cost;
 mod direct;
 mod eviction;
 mod filter_sizes;
@@ -29,6 +30,7 @@ mod wan;
 mod workload;
 
 pub(crate) use berkeley::FILE_OVER_CACHE;
+pub(crate) use cost::INTEL_DOLLARS;
 pub(crate) use merge::MERGE_CPU_NS;
 pub(crate) use slicing::LINE_NS;
 pub(crate) use wan::BERKELEY_WAN_NS;
@@ -60,6 +62,7 @@ pub fn experiments() -> Vec<Box<dyn Experiment>> {
         Box::new(several::Several),
         Box::new(wan::Figure9),
         Box::new(wan::Figure10),
+        Box::new(cost::Cost),
     ]
 }
 

@@ -4,8 +4,8 @@ use super::Source::FittedTo;
 use super::{
     BERKELEY_WAN, BUFFERHASH_INSERTS, CHIP_READ, COUNTING_STAGES, COUNTING_TOKENS, CRUCIAL_READS,
     CRUCIAL_SHEET_READS, CRUCIAL_WORST, CRUCIAL_WRITES, CostField, DECK_INSERTS, Field, Fit,
-    INTEL_FLUSH, INTEL_INSERT, INTEL_READ, MULTILEVEL_READS, Place, TRANSCEND_FLUSH,
-    TRANSCEND_READ,
+    INTEL_FLUSH, INTEL_INSERT, INTEL_PER_DOLLAR, INTEL_READ, MULTILEVEL_READS, Place,
+    TRANSCEND_FLUSH, TRANSCEND_READ,
 };
 use crate::Paper;
 use crate::slicehash::workers;
@@ -82,6 +82,12 @@ pub(crate) const WAN_BERKELEY: Fit = other(
     "wan-berkeley",
     Place::Time(crate::bufferhash::BERKELEY_WAN_NS),
     ("Berkeley DB's time of an operation behind a WAN optimizer", BERKELEY_WAN),
+);
+pub(crate) const INTEL_PRICE: Fit = other(
+    NSDI,
+    "intel-price",
+    Place::Number(crate::bufferhash::INTEL_DOLLARS, "dollars"),
+    ("the price of the Intel SSD", INTEL_PER_DOLLAR),
 );
 pub(crate) const SLICEHASH_LOOKUP: Fit = other(
     ANCS,
@@ -237,6 +243,7 @@ pub(super) const FITTED: &[Fit] = &[
         ("intel-x18m: a program", "70 MB/s of writes (reviews)"),
     ),
     WAN_BERKELEY,
+    INTEL_PRICE,
     of(
         DECK,
         "x25m-read",

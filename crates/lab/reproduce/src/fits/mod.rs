@@ -20,8 +20,8 @@ pub(crate) use assumed::{
 pub(crate) use cost::{CostField, preset as cost_preset};
 pub(crate) use field::Field;
 pub(crate) use list::{
-    BUFFERHASH_INSERT, BUFFERHASH_LOOKUP, DECK_MERGE, LEVELS, NSDI_PROCESSOR, SLICEHASH_INSERT,
-    SLICEHASH_LOOKUP, TOKEN_OFFSET, TOKEN_POWER, WAN_BERKELEY,
+    BUFFERHASH_INSERT, BUFFERHASH_LOOKUP, DECK_MERGE, INTEL_PRICE, LEVELS, NSDI_PROCESSOR,
+    SLICEHASH_INSERT, SLICEHASH_LOOKUP, TOKEN_OFFSET, TOKEN_POWER, WAN_BERKELEY,
 };
 
 use crate::{Paper, Result};
@@ -41,6 +41,9 @@ pub(crate) const TRANSCEND_READ: &str = "0.6 ms for nine lookups of ten (NSDI 20
 pub(crate) const TRANSCEND_FLUSH: &str = "30 ms for a flush that erases (NSDI 2010, 7.2.1)";
 /// The time of an operation of the WAN optimizer's Berkeley DB.
 pub(crate) const BERKELEY_WAN: &str = "close to 2 x with Berkeley DB at 10 Mb/s (NSDI 2010, 8.1)";
+/// The price of the Intel SSD.
+pub(crate) const INTEL_PER_DOLLAR: &str =
+    "42 lookups a second and dollar, at 0.06 ms (NSDI 2010, 1 and 7.5)";
 /// Reads of preset `crucial-m4-paper`, when all buses are busy.
 pub(crate) const CRUCIAL_READS: &str = "69 000 reads/s with 32 threads (ANCS 2014, 7.2)";
 /// Reads of preset `crucial-m4-paper`, when one channel is.

@@ -210,6 +210,16 @@ fn drives_by_partition_are_as_fast_as_striped_ones_except_for_a_flush() {
 }
 
 #[test]
+fn the_table_is_cheaper_than_a_dram_ssd_by_an_order_of_magnitude() {
+    let outcome = run("cost").outcome;
+    let dollars = |row: &str| ours(&outcome, "For each dollar", row);
+    assert_eq!(dollars("RamSan"), 2.5);
+    assert_within("lookups", dollars("BufferHash, lookups"), (33.0, 50.0));
+    assert_within("inserts", dollars("BufferHash, inserts"), (330.0, 500.0));
+    assert!(ours(&outcome, "For each watt", "BufferHash over RamSan, lookups, at least") > 10.0);
+}
+
+#[test]
 fn figures_3_and_4_are_the_formulas_with_the_papers_bounds() {
     let overhead = run("figure-3").outcome;
     let ms = |row: &str| ours(&overhead, "Time of false-positive reads", row);
