@@ -18,6 +18,7 @@
 pub mod batch;
 pub mod bufferhash;
 pub mod cascade;
+mod claims;
 pub mod conclusions;
 pub mod counting;
 mod drive;
@@ -40,6 +41,7 @@ mod volume;
 
 use serde::{Deserialize, Serialize};
 
+pub use claims::{Answer, Claim, Place, Verdict, Wanted, all_claims};
 pub use drive::{Drive, Filled};
 pub use error::{Error, Result};
 pub use exhibits::{Exhibit, Shown, exhibits};

@@ -83,7 +83,7 @@ fn work(
         if events.send(Event::Began(index)).is_err() {
             return;
         }
-        let _ = events.send(Event::Ended(index, Ran::run(&*task.experiment, scale)));
+        let _ = events.send(Event::Ended(index, Ran::run(task.paper, &*task.experiment, scale)));
     }
 }
 

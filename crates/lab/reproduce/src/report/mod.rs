@@ -9,7 +9,7 @@ mod site;
 
 use serde::Serialize;
 
-use crate::{Experiment, Outcome, Paper, Result, Scale};
+use crate::{Experiment, Outcome, Paper, Result, Scale, claims};
 
 pub use page::html;
 pub use plain::text;
@@ -45,14 +45,16 @@ pub struct Report {
 }
 
 impl Ran {
-    /// Runs an experiment.
+    /// Runs an experiment of a paper. Its outcome says first which of the paper's claims do not come out.
     ///
     /// # Errors
     /// Returns the experiment's error.
-    pub fn run(experiment: &dyn Experiment, scale: Scale) -> Result<Self> {
+    pub fn run(paper: Paper, experiment: &dyn Experiment, scale: Scale) -> Result<Self> {
         let outcome = experiment.run(scale)?;
         let (name, title) = (experiment.name(), experiment.title());
-        Ok(Self { name, title, reference: experiment.reference(), outcome })
+        let mut ran = Self { name, title, reference: experiment.reference(), outcome };
+        claims::mark(paper, &mut ran);
+        Ok(ran)
     }
 }
 

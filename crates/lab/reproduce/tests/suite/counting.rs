@@ -16,7 +16,7 @@ const PAPER: Paper = Paper::Counting;
 fn at_default(name: &str) -> Ran {
     let all = experiments(PAPER);
     let experiment = all.iter().find(|it| it.name() == name).expect("there is such an experiment");
-    Ran::run(&**experiment, Scale::default()).expect("nothing stops it")
+    Ran::run(Paper::Counting, &**experiment, Scale::default()).expect("nothing stops it")
 }
 
 fn rows(ran: &Ran) -> impl Iterator<Item = &Row> {
@@ -103,7 +103,7 @@ fn the_same_scale_and_seed_give_the_same_outcome() {
 /// Returns the corpus's experiment.
 fn on(path: &Path, scale: Scale) -> Ran {
     let corpus = Corpus::read(path).expect("it can be read");
-    Ran::run(&*on_corpus(corpus), scale).expect("nothing stops it")
+    Ran::run(Paper::Counting, &*on_corpus(corpus), scale).expect("nothing stops it")
 }
 
 /// Returns the repository's own pages.

@@ -3,6 +3,7 @@
 
 mod bufferhash;
 mod cascade;
+mod claims;
 mod counting;
 mod devices;
 mod faithful;

@@ -1,5 +1,8 @@
 //! Runs one experiment and finds numbers in its outcome.
 
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, OnceLock};
+
 use nandex_reproduce::{Outcome, Paper, Ran, Scale, experiments};
 
 /// Returns the smallest scale, with seed 1.
@@ -7,11 +10,22 @@ pub(crate) fn scale() -> Scale {
     Scale::new(Scale::MOST, 1).expect("it is in range")
 }
 
-/// Runs an experiment of a paper at the smallest scale.
+/// What has run, by paper and experiment.
+type Runs = Mutex<HashMap<(&'static str, String), Arc<OnceLock<Ran>>>>;
+
+/// Returns an experiment of a paper at the smallest scale. It runs once for all tests of the process.
 pub(crate) fn run(paper: Paper, name: &str) -> Ran {
+    static RUNS: OnceLock<Runs> = OnceLock::new();
+    let key = (paper.structure(), name.to_owned());
+    let runs = RUNS.get_or_init(Runs::default);
+    let ran = Arc::clone(runs.lock().expect("no run holds it").entry(key).or_default());
+    ran.get_or_init(|| run_now(paper, name)).clone()
+}
+
+fn run_now(paper: Paper, name: &str) -> Ran {
     let all = experiments(paper);
     let experiment = all.iter().find(|it| it.name() == name).expect("there is such an experiment");
-    let ran = Ran::run(&**experiment, scale()).expect("nothing stops it");
+    let ran = Ran::run(paper, &**experiment, scale()).expect("nothing stops it");
     assert!(!ran.outcome.setup.is_empty() && !ran.outcome.tables.is_empty());
     ran
 }

@@ -134,7 +134,7 @@ fn run_paper(paper: Paper, scale: Scale, args: &Args, console: &Console) -> Resu
             let (name, title) = (experiment.name(), experiment.title());
             console.note(&format!("{} of {}: {name}, {title}", number + 1, chosen.len()));
         }
-        let ran = Ran::run(&**experiment, scale);
+        let ran = Ran::run(paper, &**experiment, scale);
         let ran = ran.with_context(|| format!("cannot run {}", experiment.name()))?;
         report.experiments.push(only_row(ran, args.row)?);
     }
