@@ -1,7 +1,8 @@
 //! TF-IDF of collections whose vocabulary is bigger than RAM, with scikit-learn's numbers.
 //!
-//! This is the application of the counting hash tables in "Hash in a Flash": the counts of each term are in tables on
-//! flash, whatever the vocabulary, in a fixed amount of RAM. The results are those of scikit-learn's `TfidfVectorizer`,
+//! "Hash in a Flash" counts terms for TF-IDF in its hash tables, one update for each. This index sorts counts in runs
+//! and fills its tables in bulk, without a change segment; the counts of each term are on flash, whatever the
+//! vocabulary, in a fixed amount of RAM. The results are those of scikit-learn's `TfidfVectorizer`,
 //! which holds everything in RAM: the same terms, the same columns, and values that differ by less than a millionth.
 //!
 //! 1. [`documents`] reads texts from folders, lines, JSON lines and Parquet, one at a time.

@@ -134,7 +134,7 @@ const COUNTING: &[Exhibit] = &[
         "Table 1",
         "configurations of SSDs",
         Shown::Nothing(
-            "Times that simulated drives are made of: the presets `mlc-1`, `mlc-2` and `slc`.",
+            "Times that simulated drives are made of: the presets `mlc-1-paper`, `mlc-2-paper` and `slc-paper`.",
         ),
     ),
     by("Section 3.3", "the tokens of the data sets", "tokens"),

@@ -29,8 +29,8 @@ impl Experiment for Analysis {
     fn run(&self, _scale: Scale) -> Result<Outcome> {
         Ok(Outcome {
             setup: vec![
-                "No experiment: the formulas that `nandex advise` uses, with the paper's numbers \
-                 put in."
+                "No experiment: the paper's own formulas with the paper's numbers put in. `nandex advise` has others, \
+                 of the structures as they are here."
                     .into(),
             ],
             tables: vec![
