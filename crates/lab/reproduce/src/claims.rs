@@ -17,11 +17,11 @@ pub struct Claim {
     pub section: &'static str,
     /// The claim, in short.
     pub says: &'static str,
-    /// What answers it.
+    /// Its answer.
     pub answer: Answer,
 }
 
-/// What answers a claim.
+/// The answer to a claim.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Answer {
     /// The row of an experiment, or one over another.
@@ -32,7 +32,7 @@ pub enum Answer {
         above: Place,
         /// The row below it, for a ratio.
         below: Option<Place>,
-        /// What the number must be for the claim to come out.
+        /// The condition of the number for the claim to come out.
         wanted: Wanted,
     },
     /// Nothing, for this reason.
@@ -48,7 +48,7 @@ pub struct Place {
     pub row: &'static str,
 }
 
-/// What a number must be.
+/// The condition of a number.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Wanted {
     /// At least this.

@@ -2,7 +2,7 @@
 
 use crate::experiment::{Row, Sense};
 
-/// What a row says of the paper's number.
+/// The statement of a row on the paper's number.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Closeness {
     /// A number within a tenth of the paper's.

@@ -15,10 +15,12 @@ pub(super) const STYLES: &[&str] = &[BASE_STYLE, CHART_STYLE, STYLE];
 
 /// The footer of each page.
 pub(super) const FOOTER: &str = "Written by nandex. Times are of simulated drives, in virtual time, and come out the \
-     same on every run. A ratio is ours over the paper's. A measured number was counted or timed on \
+     same on every run. A ratio is ours over the paper's. A measured number was counted \
+     or timed on \
      what ran here; a predicted one comes from a model without chosen constants. Neither fits nor \
      assumptions, inputs or formulas are compared: a fitted number comes from a constant that was \
-     chosen so that a printed number comes out, an assumed one from a constant of our judgement, an \
+     chosen so that a printed number comes out, an assumed one from a constant of our \
+     judgement, an \
      input is what the load was made with, and a formula is the paper's own. A recorded number \
      follows from times of a processor that were measured once and kept; a stated one is the \
      paper's, not measured here.";

@@ -81,7 +81,8 @@ fn write_index(out: &mut String, parts: &[Part], scale: Scale) -> fmt::Result {
     out.write_str("</header>\n")?;
     out.write_str(
         "<section>\n<p>A fitted number proves nothing, and an assumed one little. <a href=\"constants.html\">All \
-         constants</a> are on one page, each with the printed number that it was chosen for or the reason why it was \
+         constants</a> are on one page, each with the printed number that it was chosen \
+         for or the reason why it was \
          assumed. A bound, such as \"at least as fast\", is kept or missed and never near. Conclusions are not \
          counted: they relate rows that are.</p>\n</section>\n",
     )?;
@@ -234,8 +235,10 @@ fn write_constants(out: &mut String, constants: &[Constant], more: &str) -> fmt:
         out,
         "<header>\n<p class=\"eyebrow\">Experiments run again</p>\n<h1>Constants</h1>\n\
          <p class=\"lead\">Every constant of the models that was chosen. The fitted ones were chosen so that a \
-         printed number comes out; rows that give such a number back are marked as fitted. The assumed ones are \
-         our judgement; rows that rest on one are marked as assumed. Readings of a text have no number; all \
+         printed number comes out; rows that give such a number back are marked as \
+         fitted. The assumed ones are \
+         our judgement; rows that rest on one are marked as assumed. Readings of a text \
+         have no number; all \
          others are halved and doubled in the experiments <code>conclusions</code>. \
          <code>nandex-lab reproduce constants</code> prints them.</p>\n{more}</header>",
     )?;

@@ -76,7 +76,8 @@ fn setup() -> Vec<String> {
         "Both indexes are the tables of nandex. An eighth of the DRAM is for write buffers of the \
          multi-level one, a little for the map of its pages, and the rest for pages. RHIK's write \
          buffers have seven eighths of what its directory leaves, since record pages in DRAM would \
-         save it few reads; its cache of pages exists in these experiments alone. The other's reads \
+         save it few reads; its cache of pages exists in these experiments alone. The \
+         other's reads \
          at the paper's own size are computed: levels that are full up to the last, and a cache \
          that keeps what was used last. The run at the scale confirms it."
             .into(),

@@ -74,7 +74,8 @@ fn setup() -> Vec<String> {
          order, and finds other orders not much different. Keys, capacity and DRAM are divided \
          by the scale; DRAM is 64 MB, by the paper's 10 MB for 10 GB. A key is 16 bytes, and 38 \
          are kept with a pair. Both indexes are the tables of nandex, and what their write \
-         buffers rewrite is played with the stores. RHIK's write buffers have a quarter of the DRAM if it \
+         buffers rewrite is played with the stores. RHIK's write buffers have a quarter \
+         of the DRAM if it \
          holds the tables and else seven eighths of what the directory leaves, the other's an eighth."
             .into(),
         "The drive is the PM983 behind Samsung's key-value SSD, from its data sheet, with \

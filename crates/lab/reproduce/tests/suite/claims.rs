@@ -13,14 +13,18 @@ use crate::outcome::run;
 type Decided = (Claim, Option<(f64, Verdict)>);
 
 const HEAD: &str = "# What the papers claim\n\n\
-    This page lists the claims of the five papers, and what became of each. It is generated: a test runs every experiment that a claim\n\
-    names, at scale 8192, and fails if a row does not exist or this page is stale. The list is `crates/lab/reproduce/claims.txt`. To write\n\
+    This page lists the claims of the five papers, and what became of each. It is generated: a test runs every \
+    experiment that a claim\n\
+    names, at scale 8192, and fails if a row does not exist or this page is stale. The list is \
+    `crates/lab/reproduce/claims.txt`. To write\n\
     the page again:\n\n\
     ```text\n\
     NANDEX_DOCS=write cargo test -p nandex-reproduce --test suite claims\n\
     ```\n\n\
-    A claim *comes out* if the row's number is as wanted. It is *arranged* if the number is as wanted because of a fitted or assumed\n\
-    constant, an input or the paper's own formula, which shows nothing. Where the paper prints no bound, what is wanted was chosen here.\n\
+    A claim *comes out* if the row's number is as wanted. It is *arranged* if the number is as wanted because of a \
+    fitted or assumed\n\
+    constant, an input or the paper's own formula, which shows nothing. Where the paper prints no bound, what is \
+    wanted was chosen here.\n\
     [The papers' experiments](reproduce.md) explains differences.\n\n";
 
 fn docs(name: &str) -> PathBuf {
@@ -96,7 +100,8 @@ fn page(all: &[Decided]) -> String {
             if !some.is_empty() {
                 let _ = writeln!(
                     out,
-                    "\n**{title}**\n\n| claim | section | in short | row, or why not | wanted | ours | outcome |\n|---|---|---|---|---|---:|---|"
+                    "\n**{title}**\n\n| claim | section | in short | row, or why not | wanted | ours | outcome \
+                    |\n|---|---|---|---|---|---:|---|"
                 );
                 some.into_iter().for_each(|it| out += &line(it));
             }

@@ -10,7 +10,7 @@ pub(crate) fn scale() -> Scale {
     Scale::new(Scale::MOST, 1).expect("it is in range")
 }
 
-/// What has run, by paper and experiment.
+/// The runs so far, by paper and experiment.
 type Runs = Mutex<HashMap<(&'static str, String), Arc<OnceLock<Ran>>>>;
 
 /// Returns an experiment of a paper at the smallest scale. It runs once for all tests of the process.
