@@ -26,7 +26,6 @@ mod neighbors;
 mod place;
 mod provenance;
 mod records;
-mod resident;
 pub mod size;
 mod sizing;
 pub mod stated;

@@ -6,6 +6,7 @@ use anyhow::{Context, Result};
 use clap::ValueEnum;
 use nandex::Filter;
 use nandex::counting::{Config, Discipline, Keys};
+use nandex::device::resident_peak_bytes;
 use serde::Serialize;
 
 use super::adding::Adding;
@@ -21,7 +22,6 @@ use crate::interrupt::Interrupt;
 use crate::key_feed::{FeedRam, advised_beside};
 use crate::place::DurabilityArg;
 use crate::refuse;
-use crate::resident::resident_peak_bytes;
 use crate::size::{self, show_bytes, show_count};
 use crate::stated::StatedArgs;
 
@@ -120,7 +120,7 @@ impl AddArgs {
         let least = (table + estimate_bytes) / 7 * 8;
         let least = enough(least).min(enough(u64::MAX)).max(enough(0));
         match self.ram {
-            Some(ram) if ram < least => bail!(
+            Some(ram) if ram < least => refuse!(
                 "--ram {ram} ({}) is too little for {}: its buffers were made for more, and it needs at least {least} \
                  ({}); state that, or more",
                 show_bytes(ram),

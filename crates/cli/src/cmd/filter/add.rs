@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use anyhow::{Context, Result};
+use nandex::device::resident_peak_bytes;
 use serde::Serialize;
 
 use crate::console::{Console, aligned};
@@ -15,7 +16,6 @@ use crate::size::show_count;
 use super::figures::FilterFigures;
 use super::open::{NameArgs, Opened, open};
 use crate::key_feed::{FeedRam, FeedResult, KeyArgs};
-use crate::resident::resident_peak_bytes;
 
 /// The keys and the filter.
 #[derive(Debug, clap::Args)]

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 
 use anyhow::{Context, Result};
+use nandex::device::resident_peak_bytes;
 use nandex::{Counter, Filter};
 use serde::Serialize;
 
@@ -18,7 +19,6 @@ use super::figures::FilterFigures;
 use super::kind::{KeyFilter, LOOKUP_KEY_BYTES};
 use super::open::{NameArgs, open};
 use crate::key_feed::KeyArgs;
-use crate::resident::resident_peak_bytes;
 
 /// The reason why a window deletes nothing.
 const NO_DELETES: &str = "it deletes nothing, and forgets its oldest keys; build one without \

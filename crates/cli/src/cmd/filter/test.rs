@@ -3,6 +3,7 @@
 use std::io::{self, BufWriter, Write};
 
 use anyhow::Result;
+use nandex::device::resident_peak_bytes;
 use serde::Serialize;
 
 use crate::console::{Console, aligned};
@@ -14,7 +15,6 @@ use crate::refuse;
 use super::figures::percent;
 use super::open::{NameArgs, open_to_read};
 use crate::key_feed::{Form, KeyArgs};
-use crate::resident::resident_peak_bytes;
 
 /// The keys, the filter, and the output.
 #[derive(Debug, clap::Args)]

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use nandex::Durability;
+use nandex::device::resident_peak_bytes;
 use nandex::raw::store::hash::KeyHasher;
 use nandex::raw::store::schedule::Channels;
 use serde::Serialize;
@@ -21,7 +22,6 @@ use super::open::{NameArgs, Opened, open};
 use super::requirements::{Aim, FilterRequirementArgs};
 use crate::held::{Making, create};
 use crate::key_feed::{FeedRam, KeyArgs};
-use crate::resident::resident_peak_bytes;
 
 /// The input, and the filter.
 #[derive(Debug, clap::Args)]

@@ -4,13 +4,13 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::Result;
+use nandex::device::resident_peak_bytes;
 use nandex::raw::Absorbed;
 use serde::Serialize;
 
 use super::input::Input;
 use crate::console::aligned;
 use crate::devices::FileBytes;
-use crate::resident::resident_peak_bytes;
 use crate::size::{show_bytes, show_count};
 
 /// One of the input tables.
