@@ -70,6 +70,15 @@ pub fn parse_positive(text: &str) -> Result<f64, String> {
     number(text).filter(|found| *found > 0.0).ok_or_else(|| "expected a number above 0".into())
 }
 
+/// Reads a limit of page reads for each absent key: 0.0001 to 10.
+///
+/// # Errors
+/// As [`parse_share`].
+pub fn parse_miss_reads(text: &str) -> Result<f64, String> {
+    let found = number(text).filter(|found| (0.0001..=10.0).contains(found));
+    found.ok_or_else(|| "expected 0.0001 to 10 reads".into())
+}
+
 /// Reads a distance: a finite number of 0 or more.
 ///
 /// # Errors

@@ -129,7 +129,7 @@ pub struct RequirementArgs {
     #[arg(long, value_name = "SHARE", value_parser = size::parse_share, default_value = "0")]
     updates: f64,
     /// Most page reads of a lookup of an absent key, on average; default: the number that pays best
-    #[arg(long, value_name = "PAGES", value_parser = size::parse_positive)]
+    #[arg(long, value_name = "PAGES", value_parser = size::parse_miss_reads)]
     miss_reads: Option<f64>,
     /// Most device time that an insert may wait for a flush, in milliseconds
     #[arg(long, value_name = "MS", value_parser = size::parse_positive)]

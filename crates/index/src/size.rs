@@ -244,11 +244,11 @@ mod tests {
     #[test]
     fn what_is_no_size_is_refused_with_a_reason() {
         let samples = [
-            ("", "is no size"),
+            ("", "is not a size"),
             ("many", "is not a unit"),
             ("-1", "is not a unit"),
-            ("1.2.3", "is no size"),
-            (".", "is no size"),
+            ("1.2.3", "is not a size"),
+            (".", "is not a size"),
             ("64MiBs", "is not a unit"),
             ("1e", "is not a unit"),
             ("0.3", "is no whole number"),
@@ -275,7 +275,7 @@ mod tests {
             ("1GB", "`GB` is a unit of bytes"),
             ("1bn", "`bn` is not a unit; use K, M, G, T (powers of 1000), such"),
             ("many", "`many` is not a unit; use K, M, G, T (powers of 1000), such"),
-            (".", "`.` is no count"),
+            (".", "`.` is not a count"),
         ];
         for (text, reason) in samples {
             let error = parse_count(text).unwrap_err();

@@ -184,7 +184,7 @@ mod tests {
         let text = text(&summary);
         let expected = "\nBytes of each tree that are also in each other\n          bytes                   1                   2\n  1    1.00 GiB                   -     512 MiB  50.0 %  /data/a\n  2    2.00 GiB     256 MiB  12.5 %                   -  /data/<b>\n";
         assert!(text.contains(expected), "{text}");
-        assert!(text.contains("\n   256 MiB   50.0 %  /data/<b>/x  of  /data/a/x\n"), "{text}");
+        assert!(text.contains("\n   256 MiB   50.0 %  /data/<b>/x  from  /data/a/x\n"), "{text}");
     }
 
     #[test]

@@ -1,8 +1,9 @@
 //! The RAM of a feed of keys, its share of the RAM of a run, and the size of its batches.
 
-use anyhow::{Result, anyhow};
+use anyhow::Result;
 
 use super::READ_BYTES;
+use crate::refuse;
 use crate::size::show_bytes;
 
 /// The number of batches in RAM: one is read, one waits, and the caller has one.
@@ -84,11 +85,11 @@ pub fn advised_beside<C>(
         let middle = too_little.midpoint(enough);
         *(if lacks(middle) { &mut too_little } else { &mut enough }) = middle;
     }
-    Err(anyhow!(
+    refuse!(
         "--ram {ram} ({}) is too little for {what}: it needs at least {enough} ({}); state that, or more",
         show_bytes(ram),
         show_bytes(enough)
-    ))
+    );
 }
 
 /// The size at which a batch is full.

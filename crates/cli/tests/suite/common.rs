@@ -75,14 +75,19 @@ impl Folder {
     /// Runs failing commands, one per line: the exit code, the command, and a part of its message.
     #[track_caller]
     pub fn assert_refused(&self, lines: &str) {
+        let mut wrong = Vec::new();
         for line in lines.lines().filter(|line| !line.is_empty()) {
             let parts: Vec<&str> = line.split(" | ").collect();
             let [code, command, reason] = parts[..] else { panic!("three parts: {line}") };
             let outcome = self.run(command);
-            assert_eq!(outcome.code.to_string(), code.trim(), "{command}: {outcome:?}");
-            assert!(outcome.stderr.contains(reason), "{command}: {outcome:?}");
-            assert_eq!(outcome.stdout, "", "{command}");
+            let is_right = outcome.code.to_string() == code.trim()
+                && outcome.stderr.contains(reason)
+                && outcome.stdout.is_empty();
+            if !is_right {
+                wrong.push(format!("{line}\n  {outcome:?}"));
+            }
         }
+        assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     }
 
     fn command(&self, words: &str) -> Command {

@@ -177,7 +177,7 @@ fn trees_are_compared_in_text_in_json_and_on_the_page() {
     let page = fs::read_to_string(folder.path("page.html")).expect("it was made");
     assert!(page.contains("What the trees share") && page.contains("Earlier file"), "{page}");
     folder.assert_refused(
-        "1 | dedup a --compare | 1 trees to compare: a run compares 2 to 14\n\
+        "2 | dedup a --compare | 1 trees to compare: a run compares 2 to 14\n\
          2 | dedup a b --compare --index i | cannot be used with",
     );
 }

@@ -159,8 +159,8 @@ fn what_cannot_merge_is_refused_and_nothing_is_made() {
 1 | merge a.nandex none.nandex -o c.nandex | No such file
 2 | merge a.nandex wide.nandex -o c.nandex | wide.nandex has keys of 16 bytes and values of 8, a.nandex has keys of 8
 2 | merge a.nandex any.nandex -o c.nandex | any size
-2 | merge a.nandex rhik.nandex -o c.nandex | cannot be merged
-2 | merge a.nandex f.nandex -o c.nandex | is a filter
+1 | merge a.nandex rhik.nandex -o c.nandex | cannot be merged
+1 | merge a.nandex f.nandex -o c.nandex | is a filter
 1 | merge a.nandex there -o c.nandex | there
 1 | merge a.nandex b.nandex -o there | it exists
 1 | merge a.nandex b.nandex -o a.nandex | it exists

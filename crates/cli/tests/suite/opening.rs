@@ -143,11 +143,11 @@ fn parameters_of_an_application_are_stated_once_and_those_that_it_depends_on_are
         assert!(refused.code != 0 && refused.stderr.contains(&told), "{opening}: {refused:?}");
     }
     folder.assert_refused(
-        "1 | tfidf build new keys --set ram_bytes_max=1MiB | RAM and the widths of keys and values follow from
-        1 | tfidf build new keys --set first.key_bytes=8 | RAM and the widths of keys and values follow from
-        1 | wan store keys -o r --cache new --set policy=lru | policy and the widths of keys and values follow from
-        1 | kvssd create new --set value_bytes=8 | it follows from what the index of a drive is
-        1 | dedup keys --index new --set key_bytes=8 | it follows from what an index of fingerprints is",
+        "2 | tfidf build new keys --set ram_bytes_max=1MiB | RAM and the widths of keys and values follow from
+        2 | tfidf build new keys --set first.key_bytes=8 | RAM and the widths of keys and values follow from
+        2 | wan store keys -o r --cache new --set policy=lru | policy and the widths of keys and values follow from
+        2 | kvssd create new --set value_bytes=8 | it follows from what the index of a drive is
+        2 | dedup keys --index new --set key_bytes=8 | it follows from what an index of fingerprints is",
     );
     assert!(!folder.path("new").exists());
 }

@@ -168,11 +168,11 @@ fn a_load_may_give_a_growing_table_more_ram() {
 }
 
 const REFUSED_RAM: &str = "
-1 | load t in.csv --format csv --key-format u64 --ram 64KiB | table main takes
-1 | load t in.csv --format csv --key-format u64 --ram 64KiB | and --ram 64.0 KiB is too little; state more
-1 | load fixed in.csv --format csv --key-format u64 --ram 1GiB | which keeps the RAM that it was made with; omit it
-1 | create small --key-bytes 8 --entries 1e5 --structure growing --ram 100KiB | RAM: 102400 bytes
-1 | create small --key-bytes 8 --entries 1e5 --structure growing-slicehash --ram 100KiB | RAM: 102400 bytes
+2 | load t in.csv --format csv --key-format u64 --ram 64KiB | table main takes
+2 | load t in.csv --format csv --key-format u64 --ram 64KiB | and --ram 64.0 KiB is too little; state more
+2 | load fixed in.csv --format csv --key-format u64 --ram 1GiB | which keeps the RAM that it was made with; omit it
+2 | create small --key-bytes 8 --entries 1e5 --structure growing --ram 100KiB | --ram: 102400 bytes
+2 | create small --key-bytes 8 --entries 1e5 --structure growing-slicehash --ram 100KiB | --ram: 102400 bytes
 ";
 
 /// Exit codes, commands, and their messages.
@@ -235,7 +235,7 @@ fn a_volume_keeps_the_channels_that_it_was_made_with_and_places_slicetables_by_t
     assert!(plain.get("geometry").is_none(), "{plain}");
     folder.assert_refused(
         "
-1 | create no.nandex --entries 1e5 --geometry blind.json | saw no channels
+2 | create no.nandex --entries 1e5 --geometry blind.json | saw no channels
 1 | create no.nandex --entries 1e5 --geometry odd.json | neither lba nor write-order
 1 | create no.nandex --entries 1e5 --geometry text.json | is not an output of `nandex probe --json`
 1 | create no.nandex --entries 1e5 --geometry gone.json | cannot read

@@ -209,7 +209,7 @@ fn a_rank_index_answers_as_a_scan_does_until_documents_come_or_go() {
     write(&folder, "more.txt", "a cat on the moon\n");
     ok(folder.run(&format!("tfidf build i.nandex t.txt {RAM}")));
     folder.assert_refused(&format!(
-        "1 | tfidf rank i.nandex cat {RAM} | cannot rank without reading documents: the index has no rank index; name \
+        "2 | tfidf rank i.nandex cat {RAM} | cannot rank without reading documents: the index has no rank index; name \
          them, or make"
     ));
     let made = json(&ok(folder.run(&format!("tfidf index i.nandex t.txt {RAM} --json"))));
@@ -240,8 +240,8 @@ fn a_rank_index_answers_as_a_scan_does_until_documents_come_or_go() {
     told("cat t.txt --name other", "the rank index is of other documents: expected ");
     told("cat t.txt --min-df 2", "made with other options of terms and weights: expected ");
     folder.assert_refused(&format!(
-        "1 | tfidf rank i.nandex cat --norm l1 {RAM} | the rank index was made with other options\n\
-         1 | tfidf rank i.nandex cat --scan {RAM} | cannot rank without reading documents: --scan; name them\n\
+        "2 | tfidf rank i.nandex cat --norm l1 {RAM} | the rank index was made with other options\n\
+         2 | tfidf rank i.nandex cat --scan {RAM} | cannot rank without reading documents: --scan; name them\n\
          1 | tfidf index i.nandex gone.txt {RAM} | cannot open gone.txt\n\
          2 | tfidf index i.nandex {RAM} | INPUT"
     ));
@@ -312,8 +312,8 @@ fn options_of_weights_are_those_of_the_formula() {
     assert_eq!(weight("--top 3 --max-features 2").0, 1, "the most frequent are fish and cat");
     assert_eq!(weight("--max-df 1").0, 3, "fish, one and two are in one document");
     folder.assert_refused(&format!(
-        "1 | tfidf keywords i.nandex t.txt --min-df 2 --max-df 1 {RAM} | raise max_df (--max-df)\n\
-         1 | tfidf keywords i.nandex t.txt --min-df 0 {RAM} | --min-df: 0 documents\n\
+        "2 | tfidf keywords i.nandex t.txt --min-df 2 --max-df 1 {RAM} | raise max_df\n\
+         2 | tfidf keywords i.nandex t.txt --min-df 0 {RAM} | --min-df: 0 documents\n\
          1 | tfidf keywords i.nandex t.txt --min-df 4 {RAM} | no terms: \n\
          2 | tfidf keywords i.nandex t.txt --max-df half {RAM} | give a count such as 2, or a share such as 0.5"
     ));
@@ -388,8 +388,8 @@ fn shards_merge_into_the_whole_and_others_are_refused_before_anything_changes() 
         "1 | tfidf merge a.nandex b.nandex other.nandex {RAM} | cannot merge other.nandex into a.nandex; nothing is \
          changed: the indexes count different terms: expected the analysis\n\
          1 | tfidf merge a.nandex same.nandex {RAM} | is in the index already, with the same text\n\
-         1 | tfidf merge a.nandex b.nandex b.nandex {RAM} | b.nandex is named twice\n\
-         1 | tfidf merge a.nandex a.nandex {RAM} | a.nandex is named twice\n\
+         2 | tfidf merge a.nandex b.nandex b.nandex {RAM} | b.nandex is named twice\n\
+         2 | tfidf merge a.nandex a.nandex {RAM} | a.nandex is named twice\n\
          1 | tfidf merge a.nandex gone.nandex {RAM} | cannot open gone.nandex"
     ));
     assert_eq!(counts(&folder, "a.nandex", "fish red moon"), [(1, 4), (2, 2), (0, 0)]);
@@ -437,14 +437,14 @@ fn bad_input_is_refused_by_its_place_and_what_to_do() {
          1 | tfidf build b.nandex t.jsonl --id id {RAM} | document 1 is in the index already, with another text\n\
          1 | tfidf build b.nandex t.jsonl --text body {RAM} | found no such field; name another field\n\
          1 | tfidf build b.nandex m.vocabulary.parquet {RAM} | expected a column \"text\", found [\"term\"\n\
-         1 | tfidf build b.nandex t.txt --id key {RAM} | t.txt has no field \"key\"\n\
+         2 | tfidf build b.nandex t.txt --id key {RAM} | t.txt has no field \"key\"\n\
          1 | tfidf build b.nandex t.txt --format parquet {RAM} | expected a Parquet file\n\
-         1 | tfidf build b.nandex texts --format lines {RAM} | texts is a folder\n\
+         2 | tfidf build b.nandex texts --format lines {RAM} | texts is a folder\n\
          1 | tfidf build b.nandex gone.txt {RAM} | cannot open gone.txt\n\
-         1 | tfidf build b.nandex t.txt ./t.txt {RAM} | t.txt is named twice\n\
-         1 | tfidf build b.nandex - --format parquet {RAM} | stdin has lines or JSON lines\n\
-         1 | tfidf build b.nandex t.txt --ram 63MiB | give 67108864 (64 MiB) or more, and at most 1 TiB\n\
-         1 | tfidf build b.nandex t.txt --ngram 3-1 {RAM} | --ngram: \n\
+         2 | tfidf build b.nandex t.txt ./t.txt {RAM} | t.txt is named twice\n\
+         2 | tfidf build b.nandex - --format parquet {RAM} | stdin has lines or JSON lines\n\
+         2 | tfidf build b.nandex t.txt --ram 63MiB | give 67108864 (64 MiB) or more, and at most 1 TiB\n\
+         2 | tfidf build b.nandex t.txt --ngram 3-1 {RAM} | --ngram: \n\
          2 | tfidf build b.nandex t.txt --ngram one {RAM} | give 1, or 1-3\n\
          1 | tfidf build b.nandex t.txt --stop-words gone {RAM} | cannot read the stop words of gone\n\
          1 | tfidf build i.nandex t.txt {RAM} | cannot create i.nandex: it exists\n\
@@ -455,8 +455,8 @@ fn bad_input_is_refused_by_its_place_and_what_to_do() {
          1 | tfidf query t.txt cat {RAM} | cannot open t.txt\n\
          1 | tfidf query table.nandex cat {RAM} | cannot open table.nandex as a TF-IDF index\n\
          1 | tfidf query gone.nandex cat {RAM} | cannot open gone.nandex\n\
-         1 | tfidf export i.nandex t.txt --npz t.txt {RAM} | cannot write t.txt: this command reads it\n\
-         1 | tfidf export i.nandex t.txt --npz m --vocabulary m {RAM} | cannot write m: this command reads it, or\n\
+         2 | tfidf export i.nandex t.txt --npz t.txt {RAM} | cannot write t.txt: this command reads it\n\
+         2 | tfidf export i.nandex t.txt --npz m --vocabulary m {RAM} | cannot write m: this command reads it, or\n\
          2 | tfidf export i.nandex t.txt {RAM} | --npz"
     ));
     // A failed run changed nothing, and left no matrix.

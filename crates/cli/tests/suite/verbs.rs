@@ -381,18 +381,18 @@ const WRONG: &str = r#"
 2 | create n.nandex --key-bytes 8 --entries many | is not a unit; use K, M, G, T
 2 | create n.nandex --key-bytes 8 --entries 10 --policy random | choose fifo, lru, update
 2 | create n.nandex --key-bytes 8 --entries 10 --durability maybe | choose always, every:MS
-1 | create n.nandex --key-bytes 8 --entries 1e9 --ram 1MiB | this table needs
-2 | create n.nandex --entries 10 --key-bytes 64 | --key-bytes <SIZE>': 64 is not in 8..=32; hash
-2 | create n.nandex --key-bytes 1e18 | --key-bytes <SIZE>': 1000000000000000000 is not in 8..=32
-2 | create n.nandex --value-bytes 1e18 | --value-bytes <SIZE>': 1000000000000000000 is not in 0..=64
+2 | create n.nandex --key-bytes 8 --entries 1e9 --ram 1MiB | this table needs
+2 | create n.nandex --entries 10 --key-bytes 64 | --key-bytes <SIZE>': keys have 8 to 32 bytes; hash
+2 | create n.nandex --key-bytes 1e18 | --key-bytes <SIZE>': keys have 8 to 32 bytes
+2 | create n.nandex --value-bytes 1e18 | --value-bytes <SIZE>': values have 0 to 64 bytes
 2 | create n.nandex --key-bytes 8 --entries 10 --structure cuckoo | auto, bufferhash, slicehash
-1 | create n.nandex --key-bytes 8 --entries 1e5 --structure slicehash --policy lru | policy: lru; a slicehash
-1 | create n.nandex --key-bytes 8 --entries 1e5 --structure bufferhash --front-runs 4 | a bufferhash has no front
-1 | create n.nandex --key-bytes 8 --entries 9 --structure slicehash --front-runs 4 | a table that refuses
-1 | create n.nandex --key-bytes 8 --entries 1e5 --structure slicehash --ram 1MiB | this table needs
-1 | create n.nandex --key-bytes 8 --entries 1e5 --misses 2 | share of misses: 2; expected 0 to 1
-1 | create n.nandex --key-bytes 8 --entries 1e5 --updates nan | share of updates: NaN; expected 0 to 1
-1 | dedup foreign --structure slicehash --ram 1MiB | this table needs
+2 | create n.nandex --key-bytes 8 --entries 1e5 --structure slicehash --policy lru | policy: lru; a slicehash
+2 | create n.nandex --key-bytes 8 --entries 1e5 --structure bufferhash --front-runs 4 | a bufferhash has no front
+2 | create n.nandex --key-bytes 8 --entries 9 --structure slicehash --front-runs 4 | a table that refuses
+2 | create n.nandex --key-bytes 8 --entries 1e5 --structure slicehash --ram 1MiB | this table needs
+2 | create n.nandex --key-bytes 8 --entries 1e5 --misses 2 | --misses <SHARE>': expected a share from 0 to 1
+2 | create n.nandex --key-bytes 8 --entries 1e5 --updates nan | --updates <SHARE>': expected a share from 0 to 1
+2 | dedup foreign --structure slicehash --ram 1MiB | this table needs
 1 | get t.nandex 0x01 | a key of 1 bytes: this table has keys of 8 bytes
 1 | get t.nandex word --key-format text | a key of 4 bytes
 1 | get t.nandex 1 --table other | no structure named "other"; it holds "main"
@@ -403,13 +403,13 @@ const WRONG: &str = r#"
 1 | dedup foreign --avg 1000 | a power of two
 2 | dedup foreign --chunker guess | fastcdc, rabin, fixed
 2 | advise --entries 1e6 --device floppy | nvme
-1 | advise --entries 1e6 --entry-bytes 16 --key-bytes 17 | --entry-bytes: entries of 16 bytes cannot hold keys of 17
-2 | advise --entries 1e6 --entry-bytes 1e18 | --entry-bytes <SIZE>': 1000000000000000000 is not in 8..=96
-1 | advise --entries 256e6 --ram 1MiB | no structure can do it; BufferHash: RAM
-1 | advise --entries 1e6 --misses 2 | share of misses: 2; expected 0 to 1
-1 | advise --entries 1e6 --updates 1.1 | share of updates: 1.1; expected 0 to 1
-1 | advise --entries 1e6 --updates=-1 | share of updates: -1; expected 0 to 1
-1 | advise --entries 1e6 --updates inf | share of updates: inf; expected 0 to 1
+2 | advise --entries 1e6 --entry-bytes 16 --key-bytes 17 | --entry-bytes: entries of 16 bytes cannot hold keys of 17
+2 | advise --entries 1e6 --entry-bytes 1e18 | --entry-bytes <SIZE>': a key and its value have 8 to 96 bytes
+2 | advise --entries 256e6 --ram 1MiB | no structure can do it; BufferHash: RAM
+2 | advise --entries 1e6 --misses 2 | --misses <SHARE>': expected a share from 0 to 1
+2 | advise --entries 1e6 --updates 1.1 | --updates <SHARE>': expected a share from 0 to 1
+2 | advise --entries 1e6 --updates=-1 | --updates <SHARE>': expected a share from 0 to 1
+2 | advise --entries 1e6 --updates inf | --updates <SHARE>': expected a share from 0 to 1
 1 | probe small.flash --size 1MiB | it takes at least 1024; name a larger one
 1 | probe gone/new.flash | cannot open gone/new.flash
 2 | unknown | unrecognized subcommand

@@ -153,7 +153,7 @@ fn a_channel_that_falls_silent_fails_if_that_was_asked_for() {
     folder.assert_refused(
         "
 2 | wan receive -o out --cache c --silence 0 | 0 is not in 1..
-1 | wan pipe --cache c --silence 1 --to cat | --silence is for --from
+2 | wan pipe --cache c --silence 1 --to cat | --silence is for --from
 ",
     );
 }
@@ -181,9 +181,9 @@ fn damaged_references_are_refused_and_leave_no_file() {
 1 | wan restore gone.refs -o out --cache c | cannot open gone.refs
 1 | wan restore a.refs -o out --cache gone | there is no cache gone: a file of references is useful only with the cache
 1 | wan restore a.refs -o out --cache first | first
-1 | wan send - --cache c | stdin cannot be the input and the channel
-1 | wan store first -o out --cache c --level 99 | expected 1 to 19
-1 | wan store first -o out --cache small --size 1MiB | expected 4194304
+2 | wan send - --cache c | stdin cannot be the input and the channel
+2 | wan store first -o out --cache c --level 99 | 99 is not in 1..=19
+2 | wan store first -o out --cache small --size 1MiB | expected 4194304
 1 | wan info first | first
 2 | wan pipe --cache c | --to
 ",

@@ -81,7 +81,7 @@ fn a_configuration_is_made_again_from_its_values_as_text() {
         parameters += values.len();
         if !specs.is_empty() {
             let error = config.with([("colour", "red")]).unwrap_err().to_string();
-            assert!(error.contains(&format!("there are {}", specs[0].name)), "{error}");
+            assert!(error.contains(&format!("the parameters are {}", specs[0].name)), "{error}");
         }
     }
     assert!(parameters > 90, "{parameters}");

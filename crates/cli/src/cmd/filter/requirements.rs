@@ -46,7 +46,7 @@ pub struct FilterRequirementArgs {
     #[arg(
         long,
         value_name = "COUNT",
-        value_parser = size::parse_count,
+        value_parser = size::parse_some,
         conflicts_with_all = ["keys", "fan_out", "counts", "refuse"]
     )]
     window: Option<u64>,

@@ -47,7 +47,7 @@ fn the_least_ram_that_is_named_is_enough() {
     {
         let more = if verb.contains("--window") { "" } else { "--keys 1e9" };
         let refused = folder.run(&format!("{verb} {more} --ram 1MiB"));
-        assert_eq!(refused.code, 1, "{refused:?}");
+        assert_eq!(refused.code, 2, "{refused:?}");
         let least = refused.stderr.split("at least ").nth(1).expect("the least is named");
         let least: u64 = least.split(' ').next().and_then(|it| it.parse().ok()).expect("bytes");
         ok(folder.run(&format!("{verb} {more} --ram {least}")));

@@ -93,7 +93,7 @@ fn a_build_that_is_stopped_leaves_what_it_read_under_another_name() {
         let refused = folder.run(&format!("tfidf query i.nandex all {RAM}"));
         assert!(refused.stderr.contains("cannot open i.nandex: it is unfinished"), "{refused:?}");
         let other = folder.run(&format!("tfidf build i.nandex in.txt {RAM} --resume --ngram 2"));
-        assert_eq!(other.code, 1, "{other:?}");
+        assert_eq!(other.code, 2, "{other:?}");
         assert!(other.stderr.contains("was begun with other options of terms"), "{other:?}");
         let rest = ok(folder.run(&format!("tfidf build i.nandex in.txt {RAM} --resume --json")));
         assert!(rest.stderr.contains("i.nandex.unfinished is resumed: it has "), "{rest:?}");

@@ -7,7 +7,7 @@ fn completions_and_man_pages_are_those_of_its_own_verbs() {
     let folder = Folder::new();
     let completions = folder.run("completions bash");
     assert_eq!(completions.code, 0, "{completions:?}");
-    assert!(completions.stdout.contains("complete -F _nandex-lab"), "{completions:?}");
+    assert!(completions.stdout.contains("complete -F _nandex__lab"), "{completions:?}");
     let pages = folder.run("man pages");
     assert_eq!(pages.code, 0, "{pages:?}");
     assert!(folder.path("pages/nandex-lab-sim.1").is_file(), "{pages:?}");

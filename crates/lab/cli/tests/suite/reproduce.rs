@@ -67,13 +67,13 @@ fn a_corpus_is_counted_by_the_papers_designs() {
     assert_eq!(outcome.code, 0, "{outcome:?}");
     let json: Value = serde_json::from_str(&outcome.stdout).expect("it is JSON");
     let row = &json["experiments"][0]["tables"][0]["rows"][0];
-    assert_eq!((&row["what"], &row["origin"]), (&"tokens".into(), &"measured".into()));
+    assert_eq!((&row["what"], &row["origin"]), (&"tokens".into(), &"corpus".into()));
     let page = fs::read_to_string(folder.path("r.html")).expect("it was written");
     assert!(page.contains("measured on your corpus") && page.contains("The corpus is text: 1"));
     folder.assert_refused(
         "1 | reproduce counting --corpus absent --report x.html | absent: No such file\n\
-         1 | reproduce counting --only corpus | `corpus` needs --corpus PATH\n\
-         1 | reproduce cascade --corpus text | --corpus is for `nandex-lab reproduce counting`",
+         2 | reproduce counting --only corpus | `corpus` needs --corpus PATH\n\
+         2 | reproduce cascade --corpus text | --corpus is for `nandex-lab reproduce counting`",
     );
     assert!(!folder.path("x.html").exists());
 }
@@ -82,13 +82,13 @@ fn a_corpus_is_counted_by_the_papers_designs() {
 fn what_the_paper_does_not_have_is_refused_before_anything_runs() {
     let folder = Folder::new();
     let outcome = folder.run("reproduce bufferhash --only figure-99 --report r.html");
-    assert_eq!(outcome.code, 1);
+    assert_eq!(outcome.code, 2);
     assert!(
         outcome.stderr.contains("no experiment figure-99; there are merge, figure-3, figure-4")
     );
     assert!(!folder.path("r.html").exists());
     let outcome = folder.run("reproduce bufferhash --scale 1000");
-    assert_eq!(outcome.code, 1);
+    assert_eq!(outcome.code, 2);
     assert!(outcome.stderr.contains("take a power of two from 64 to 8192"), "{outcome:?}");
     assert_eq!(folder.run("reproduce cuckoo").code, 2);
 }
@@ -168,13 +168,13 @@ fn a_row_alone_is_printed_by_its_number_and_wrong_words_are_refused() {
     assert_eq!(tables(&row)[0]["rows"].as_array().map(Vec::len), Some(1));
     assert_eq!(tables(&row)[0]["rows"][0], tables(&whole)[0]["rows"][1]);
     folder.assert_refused(
-        "1 | reproduce rhik --only capacity --row 9.1 --scale 8192 | capacity has no row 9.1: its tables have\n\
-         1 | reproduce rhik --row 1.1 | --row names a row of one experiment, and 5 are to run\n\
+        "2 | reproduce rhik --only capacity --row 9.1 --scale 8192 | capacity has no row 9.1: its tables have\n\
+         2 | reproduce rhik --row 1.1 | --row names a row of one experiment, and 5 are to run\n\
          2 | reproduce rhik --row 1 | expected the number of a table and that of a row, such as 2.1\n\
-         1 | reproduce rhik --threads 2 | --threads is for `nandex-lab reproduce all`\n\
-         1 | reproduce all | give their folder with --report DIR\n\
-         1 | reproduce all --report x --row 1.1 | --corpus and --row are for one paper\n\
-         1 | reproduce all --report x --only rhik/merge | no experiment rhik/merge; there are bufferhash/conclusions",
+         2 | reproduce rhik --threads 2 | --threads is for `nandex-lab reproduce all`\n\
+         2 | reproduce all | give their folder with --report DIR\n\
+         2 | reproduce all --report x --row 1.1 | --corpus and --row are for one paper\n\
+         2 | reproduce all --report x --only rhik/merge | no experiment rhik/merge; there are bufferhash/conclusions",
     );
     assert!(!folder.path("x").exists());
 }
@@ -187,11 +187,14 @@ fn the_fitted_constants_are_printed_with_what_they_were_fitted_to() {
     let constants = json.as_array().expect("it is a list");
     let read = constants.iter().find(|it| it["name"] == "intel-read").expect("it is fitted");
     assert_eq!((&read["value"], &read["unit"]), (&38_933.0.into(), &"ns".into()));
-    assert_eq!(read["fitted_to"], "0.15 ms for a random read (NSDI 2010, 7.2.2)");
+    assert_eq!(
+        read["fitted_to"],
+        "0.15 ms for a random read (NSDI 2010, 7.2.2); Table 2's 0.31 ms contradicts Figure 6"
+    );
     let page = fs::read_to_string(folder.path("c.html")).expect("it was written");
     let rows = page.matches("<tr id=").count();
     assert_eq!(rows, constants.len());
     let outcome = folder.run("reproduce constants");
     assert!(outcome.stdout.contains("deck-merge: in the rows of cascade, deck"), "{outcome:?}");
-    folder.assert_refused("1 | reproduce constants --only figure-6 | runs nothing");
+    folder.assert_refused("2 | reproduce constants --only figure-6 | runs nothing");
 }

@@ -18,6 +18,7 @@ use nandex_cli::console::{Console, ProgressMode};
 use nandex_cli::refuse;
 use nandex_cli::size;
 use nandex_cli::unfinished::{begin_output, cannot_write, write_output};
+use nandex_cli::usage::Usage;
 
 /// The experiments, the scale, and the report.
 #[derive(Debug, clap::Args)]
@@ -94,7 +95,7 @@ impl Structure {
 /// # Errors
 /// An experiment that the paper does not have, an impossible scale, a file that cannot be written.
 pub fn run(args: &Args, console: &Console) -> Result<()> {
-    let scale = Scale::new(args.scale, args.seed)?;
+    let scale = Scale::new(args.scale, args.seed).map_err(|error| Usage(error.to_string()))?;
     match (args.paper, args.paper.paper()) {
         (_, Some(paper)) => run_paper(paper, scale, args, console),
         (Structure::Constants, None) => show_constants(args, console),
