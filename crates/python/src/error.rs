@@ -134,6 +134,14 @@ fn in_python(message: &str) -> String {
         ("nandex::options().log(...)", "nandex.open(path, log=...)"),
         ("drop a structure first", "close a structure first"),
         ("open it without .counts()", "open it with db.filter(...)"),
+        (
+            "when_full = grow, and was required with reject",
+            "grow=True, and was required with grow=False",
+        ),
+        (
+            "when_full = reject, and was required with grow",
+            "grow=False, and was required with grow=True",
+        ),
     ];
     let message =
         pairs.iter().fold(message.to_owned(), |text, (rust, python)| text.replace(rust, python));

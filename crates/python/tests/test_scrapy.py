@@ -105,7 +105,7 @@ def test_settings_say_what_it_is(tmp_path: Path) -> None:
     with pytest.raises(nandex.InUseError):
         other.open()
     made.close("finished")
-    with pytest.raises(nandex.ConfigError, match="no filter"):
+    with pytest.raises(nandex.ConfigError, match="not a filter"):
         DupeFilter(tmp_path / "elsewhere", rate=0.01).open()
 
 

@@ -82,7 +82,18 @@ pub struct FilterCosts {
     pub bits_per_key: f64,
 }
 
+/// Returns the number of places of a buffer, which holds a quarter of all fingerprints, that one key may take.
+fn fewest(counts: bool) -> u64 {
+    if counts { 1 } else { REPEATS_MAX as u64 }
+}
+
 impl Config {
+    /// Returns the rate of a filter for this number of keys, with counts or without, for which `rate` is asked: that,
+    /// or a lower one if a few keys have too few fingerprints.
+    pub(crate) fn rate_for((keys, counts): (u64, bool), rate: f64) -> f64 {
+        rate.min(keys as f64 / (4 * fewest(counts)) as f64)
+    }
+
     /// Returns the configuration with the largest buffers that fit the RAM; buffers are not larger than all keys need,
     /// or than the smallest buffer. The rate is the required one, or a lower one if a few keys at a high rate have too
     /// few fingerprints.
@@ -96,9 +107,8 @@ impl Config {
             return Err(Error::Config { field: "stored_keys", reason });
         }
         let universe = Universe::for_rate(requirements.keys, requirements.rate)?;
-        // Without counts one key may take this number of places of a buffer, which holds a quarter of all fingerprints.
-        let fewest = if requirements.counts { 1 } else { REPEATS_MAX as u64 };
-        let rate = requirements.rate.min(requirements.keys as f64 / (4 * fewest) as f64);
+        let fewest = fewest(requirements.counts);
+        let rate = Self::rate_for((requirements.keys, requirements.counts), requirements.rate);
         let requirements = &FilterRequirements { rate, ..*requirements };
         let with_buffers = |entries| with_buffers(requirements, entries);
         let most = requirements.keys.min(universe.size() / 4).max(fewest);

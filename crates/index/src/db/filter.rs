@@ -123,7 +123,10 @@ impl<'db> FilterBuilder<'db> {
     /// Fails if an existing filter was created with another rate or policy than was stated, or for fewer keys.
     fn check(&self, found: &AnyConfig) -> Result<()> {
         let Ok(found) = found.of::<cascade::Config>() else { return Ok(()) };
-        check_same(&self.name, "rate", &found.rate, self.rate.as_ref())?;
+        let for_keys = |rate| cascade::Config::rate_for((found.keys, found.counts), rate);
+        if self.rate.map(for_keys) != Some(found.rate) {
+            check_same(&self.name, "rate", &found.rate, self.rate.as_ref())?;
+        }
         check_enough(&self.name, "keys", found.keys, self.keys_asked()?)?;
         let stated = self.when_full.map(Policy::from);
         check_same(&self.name, "when_full", &found.when_full.into(), stated.as_ref())
