@@ -462,7 +462,6 @@ fn check_widths(table: &impl Table) -> Result<()> {
 /// chosen them for a hash without a secret key. The number of dead records then follows from the number of keys in the
 /// table, if it counts keys; a log that evicts counts what it overwrites, and so must know each record that is
 /// replaced.
-/// record that was replaced must be known.
 fn replaces_unread(volume: &Volume, table: &impl Table, values: &ValueLog) -> bool {
     is_hash(&volume.hasher()) && table.counts_keys() && !values.config().when_full.evicts()
 }
