@@ -410,7 +410,7 @@ class Number(enum.IntEnum):
 
 def test_all_that_stands_for_a_number_is_one(given: Given) -> None:
     for entries in (8, 8.0, "8", "8e0", np.int8(8), np.float32(8), np.array(8), Number.EIGHT, fractions.Fraction(8)):
-        given.db.table("t", entries=entries, cache=0).close()  # type: ignore[arg-type]
+        given.db.table("sized", entries=entries, cache=0).close()  # type: ignore[arg-type]
     for bytes_each in (8, np.uint16(8), Number.EIGHT):
         given.db.table("wide", entries=8, key=bytes_each).close()
     for rate in (0.5, np.float32(0.5), fractions.Fraction(1, 2)):

@@ -270,7 +270,8 @@ def test_a_dropped_structure_gives_its_space_back(path: Path) -> None:
             fill(f"m{number}")
             sizes.append(path.stat().st_size)
         assert list(db) == ["m5"]
-        assert sizes[-1] == sizes[0], "each map took the space of the one before"
+        # The log may grow once more, by less than a map takes.
+        assert sizes[-1] < sizes[0] + 2_000_000, "each map took the space of the one before"
         assert db.drop("m5") > 2_000_000 and len(db) == 0
         with pytest.raises(nandex.KeyNotFoundError, match="it has nothing"):
             del db["m5"]
