@@ -97,35 +97,34 @@ fn is_usage(error: &anyhow::Error) -> bool {
     is_choice || field_of(error).is_some()
 }
 
+/// Returns the field of an index that has a value that cannot work.
+fn field_of_index(error: &nandex::Error) -> Option<&'static str> {
+    use nandex::raw::store::Error as Store;
+    match error {
+        // These are about what a file holds.
+        nandex::Error::Config { field: "kind" | "path" | "table", .. }
+        | nandex::Error::Store(Store::Config { field: "path", .. }) => None,
+        nandex::Error::Config { field, .. }
+        | nandex::Error::TooLittleRam { field, .. }
+        | nandex::Error::Store(Store::Config { field, .. }) => Some(*field),
+        _ => None,
+    }
+}
+
+/// Returns the field of an application on an index that has a value that cannot work, if the cause is its error.
+macro_rules! field_of_application {
+    ($application:ident, $cause:expr) => {
+        $cause.downcast_ref().and_then(|error| match error {
+            $application::Error::Options { field, .. } => Some(*field),
+            $application::Error::Index(error) => field_of_index(error),
+            _ => None,
+        })
+    };
+}
+
 /// Returns the field of a library that has a value that cannot work.
 fn field_of(error: &anyhow::Error) -> Option<&'static str> {
-    use nandex::raw::store::Error as Store;
     error.chain().find_map(|cause| {
-        let of_index = |error: &nandex::Error| match error {
-            // These are about what a file holds.
-            nandex::Error::Config { field: "kind" | "path" | "table", .. }
-            | nandex::Error::Store(Store::Config { field: "path", .. }) => None,
-            nandex::Error::Config { field, .. } | nandex::Error::TooLittleRam { field, .. } => {
-                Some(*field)
-            }
-            nandex::Error::Store(Store::Config { field, .. }) => Some(*field),
-            _ => None,
-        };
-        let tfidf = cause.downcast_ref().and_then(|error| match error {
-            nandex_tfidf::Error::Options { field, .. } => Some(*field),
-            nandex_tfidf::Error::Index(error) => of_index(error),
-            _ => None,
-        });
-        let neardup = cause.downcast_ref().and_then(|error| match error {
-            nandex_neardup::Error::Options { field, .. } => Some(*field),
-            nandex_neardup::Error::Index(error) => of_index(error),
-            _ => None,
-        });
-        let wan = cause.downcast_ref().and_then(|error| match error {
-            nandex_wan::Error::Options { field, .. } => Some(*field),
-            nandex_wan::Error::Index(error) => of_index(error),
-            _ => None,
-        });
         let proxy = cause.downcast_ref().and_then(|error| match error {
             nandex_wanproxy::Error::Options { field, .. } => Some(*field),
             _ => None,
@@ -135,7 +134,10 @@ fn field_of(error: &anyhow::Error) -> Option<&'static str> {
             nandex_kvssd::Error::Param { what, .. } => Some(*what),
             _ => None,
         });
-        let index = cause.downcast_ref().and_then(of_index);
+        let index = cause.downcast_ref().and_then(field_of_index);
+        let tfidf = field_of_application!(nandex_tfidf, cause);
+        let neardup = field_of_application!(nandex_neardup, cause);
+        let wan = field_of_application!(nandex_wan, cause);
         index.or(tfidf).or(neardup).or(wan).or(proxy).or(kvssd)
     })
 }

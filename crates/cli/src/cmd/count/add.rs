@@ -6,7 +6,6 @@ use anyhow::{Context, Result};
 use clap::ValueEnum;
 use nandex::Filter;
 use nandex::counting::{Config, Discipline, Keys};
-use nandex::device::resident_peak_bytes;
 use serde::Serialize;
 
 use super::adding::Adding;
@@ -143,8 +142,6 @@ struct Counted {
     keys_too_long: u64,
     /// The most RAM that the table, the keys and the estimate took.
     ram_bytes: u64,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    resident_peak_bytes: Option<u64>,
     elapsed_s: f64,
     interrupted: bool,
     /// The most frequent of the counted keys, if requested.
@@ -302,7 +299,6 @@ impl Run<'_> {
             keys_counted,
             keys_too_long: read.left_out.keys,
             ram_bytes: fed.ram_bytes + estimate.as_ref().map_or(0, EstimatedTop::ram_bytes),
-            resident_peak_bytes: resident_peak_bytes(),
             elapsed_s: fed.elapsed_s,
             interrupted: fed.interrupted,
             estimate,
@@ -336,7 +332,7 @@ impl Run<'_> {
     fn tell(&self, counted: &Counted) -> Result<()> {
         let note = counted.estimate.as_ref().and_then(EstimatedTop::note);
         note.iter().for_each(|note| self.console.note(note));
-        self.console.print(counted, text)?;
+        self.console.print_peak(counted, text)?;
         match (counted.interrupted, counted.keys_too_long) {
             (true, _) => Err(Quiet(FAILURE).into()),
             (false, 1..) => Err(Quiet(LEFT_OUT).into()),

@@ -3,7 +3,6 @@
 use std::path::PathBuf;
 
 use anyhow::{Context, Result};
-use nandex::device::resident_peak_bytes;
 use serde::Serialize;
 
 use crate::console::{Console, aligned};
@@ -47,8 +46,6 @@ pub struct Added {
     files: Option<FileBytes>,
     #[serde(flatten)]
     figures: FilterFigures,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    resident_peak_bytes: Option<u64>,
 }
 
 /// Adds all keys and makes them durable.
@@ -112,17 +109,15 @@ pub fn finish(
         files: None,
         figures: FilterFigures::of(opened.structure.filter(), opened.volume().hasher())
             .at_peak(ram_bytes),
-        resident_peak_bytes: None,
     };
     let made = opened.close()?;
-    added.resident_peak_bytes = resident_peak_bytes();
     if !interrupted {
         made.finish()?;
         added.files = Some(volume.file_bytes()?);
     } else if let Some(remedy) = made.remedy(path, &place) {
         console.note(&format!("{}; {remedy}", stopped()));
     }
-    console.print(&added, text)?;
+    console.print_peak(&added, text)?;
     if interrupted { Err(Quiet(FAILURE).into()) } else { Ok(()) }
 }
 

@@ -4,7 +4,6 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 
 use anyhow::{Context, Result};
-use nandex::device::resident_peak_bytes;
 use nandex::{Counter, Filter};
 use serde::Serialize;
 
@@ -66,8 +65,6 @@ struct Deleted {
     interrupted: bool,
     #[serde(flatten)]
     figures: FilterFigures,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    resident_peak_bytes: Option<u64>,
 }
 
 /// Deletes the keys.
@@ -87,7 +84,7 @@ pub fn run(args: &Args, console: &Console) -> Result<()> {
         Ok(true)
     });
     opened.structure.settle(args.compact && result.is_ok() && !fed.interrupted)?;
-    let mut done = Deleted {
+    let done = Deleted {
         path: args.volume.file.clone(),
         name: opened.name.clone(),
         keys_read: fed.keys,
@@ -97,12 +94,10 @@ pub fn run(args: &Args, console: &Console) -> Result<()> {
         interrupted: fed.interrupted,
         figures: FilterFigures::of(opened.structure.filter(), opened.volume().hasher())
             .at_peak(fed.ram_bytes + filter_bytes),
-        resident_peak_bytes: None,
     };
     opened.close()?;
-    done.resident_peak_bytes = resident_peak_bytes();
     result.with_context(|| format!("stopped after {} keys, which are deleted", fed.keys))?;
-    console.print(&done, text)?;
+    console.print_peak(&done, text)?;
     if done.interrupted { Err(Quiet(FAILURE).into()) } else { Ok(()) }
 }
 

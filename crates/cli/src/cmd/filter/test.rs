@@ -3,7 +3,6 @@
 use std::io::{self, BufWriter, Write};
 
 use anyhow::Result;
-use nandex::device::resident_peak_bytes;
 use serde::Serialize;
 
 use crate::console::{Console, aligned};
@@ -52,8 +51,6 @@ struct Tested {
     interrupted: bool,
     /// The most RAM that the filter and the keys took.
     ram_bytes: u64,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    resident_peak_bytes: Option<u64>,
 }
 
 /// Prints the keys that are present, unchanged and in the order of the input.
@@ -93,12 +90,11 @@ pub fn run(args: &Args, console: &Console) -> Result<()> {
     tested.ram_bytes = fed.ram_bytes + opened.structure.ram_bytes();
     opened.close()?;
     result?;
-    tested.resident_peak_bytes = resident_peak_bytes();
     (tested.elapsed_s, tested.keys_per_s) = (fed.elapsed_s, fed.keys_per_s());
     tested.interrupted = fed.interrupted;
     drop(out);
     if (args.summary || console.json) && !args.quiet {
-        console.print(&tested, text)?;
+        console.print_peak(&tested, text)?;
     }
     if tested.selected(args) == 0 || fed.interrupted { Err(Quiet(FAILURE).into()) } else { Ok(()) }
 }

@@ -5,7 +5,6 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use nandex::Durability;
-use nandex::device::resident_peak_bytes;
 use nandex::raw::store::hash::KeyHasher;
 use nandex::raw::store::schedule::Channels;
 use serde::Serialize;
@@ -54,8 +53,6 @@ struct UniqueOutput {
     interrupted: bool,
     /// The most RAM that the filter, the keys and the work on them took.
     ram_bytes: u64,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    resident_peak_bytes: Option<u64>,
 }
 
 /// The bytes for each key of a batch: its slice among those that are looked up, its fingerprint with its position, the
@@ -115,7 +112,7 @@ pub fn run(args: &Args, console: &Console) -> Result<()> {
     });
     drop(out);
     let rate = opened.structure.rate_with(&before, unique);
-    let mut seen = UniqueOutput {
+    let seen = UniqueOutput {
         keys_read: fed.keys,
         unique,
         rate,
@@ -124,13 +121,11 @@ pub fn run(args: &Args, console: &Console) -> Result<()> {
         keys_per_s: fed.keys_per_s(),
         interrupted: fed.interrupted,
         ram_bytes: fed.ram_bytes + ram.recent_bytes + filter_bytes,
-        resident_peak_bytes: None,
     };
     opened.close()?;
     result?;
-    seen.resident_peak_bytes = resident_peak_bytes();
     if console.json {
-        console.print(&seen, |_| String::new())?;
+        console.print_peak(&seen, |_| String::new())?;
     }
     if seen.interrupted { Err(Quiet(FAILURE).into()) } else { Ok(()) }
 }

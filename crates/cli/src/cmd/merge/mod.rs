@@ -204,7 +204,7 @@ fn merge(
         }
     };
     let merged = finish(args, (output, path), both, &absorbed, start)?;
-    console.print(&merged, Merged::text)?;
+    console.print_peak(&merged, Merged::text)?;
     if merged.evicted() > 0 { Err(Quiet(LEFT_OUT).into()) } else { Ok(()) }
 }
 

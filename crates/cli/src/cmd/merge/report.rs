@@ -4,7 +4,6 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::Result;
-use nandex::device::resident_peak_bytes;
 use nandex::raw::Absorbed;
 use serde::Serialize;
 
@@ -72,8 +71,6 @@ pub(super) struct Merged {
     /// The rate over both tables.
     entries_per_s: f64,
     ram_bytes: u64,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    resident_peak_bytes: Option<u64>,
     #[serde(flatten)]
     files: FileBytes,
 }
@@ -144,7 +141,6 @@ impl Merged {
             elapsed_s,
             entries_per_s: read as f64 / elapsed_s.max(f64::MIN_POSITIVE),
             ram_bytes: ram_bytes + absorbed.ram_bytes,
-            resident_peak_bytes: resident_peak_bytes(),
             files: FileBytes::of([path])?,
         })
     }
