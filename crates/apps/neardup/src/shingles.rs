@@ -8,9 +8,12 @@
 //! The words of a document are written one after another into one buffer, with a space between. So a shingle is a slice
 //! of it, and needs no allocation. It has the same bytes as words that a user of datasketch joins with spaces.
 
+use std::mem::take;
+
 use nandex::raw::signature::Scheme;
 use nandex_corpus::ascii_words::{AsciiWords, Words};
 use nandex_corpus::characters::{is_mark, is_word};
+use nandex_corpus::cut::carried_into;
 use unicode_normalization::UnicodeNormalization;
 
 use crate::{Shingling, Unit};
@@ -69,20 +72,11 @@ impl Shingles {
 
     /// Replaces the shingles by those of the next part of a text whose words end with it: those that end in this part.
     pub(crate) fn take_next(&mut self, part: &str) {
-        let first = (self.spans.len() + 1).saturating_sub(self.shingling.length);
-        let carried = self.spans.get(first..).unwrap_or_default();
-        let (Some((from, _)), Some((_, to))) = (carried.first(), carried.last()) else {
-            return self.take(part);
-        };
-        let mut bytes = self.bytes[*from..*to].to_vec();
-        let mut spans: Vec<(usize, usize)> =
-            carried.iter().map(|(start, end)| (start - from, end - from)).collect();
+        let (bytes, spans) = (take(&mut self.bytes), take(&mut self.spans));
         self.take(part);
-        bytes.push(b' ');
-        let by = bytes.len();
-        spans.extend(self.spans.iter().map(|(start, end)| (start + by, end + by)));
-        bytes.extend_from_slice(&self.bytes);
-        (self.bytes, self.spans) = (bytes, spans);
+        let count = self.shingling.length.saturating_sub(1);
+        (self.bytes, self.spans) =
+            carried_into((&bytes, &spans), count, (&self.bytes, &self.spans));
     }
 
     /// Returns whether there are as many words or characters as a shingle has.

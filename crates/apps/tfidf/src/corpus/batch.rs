@@ -107,7 +107,7 @@ impl Analysed {
         let mut carried = 0;
         if let Some(Self { tokens: before, .. }) = before {
             carried = (analyser.analysis().ngram_max - 1).min(before.len());
-            tokens = before.carried_into(carried, tokens);
+            tokens = before.carried_into(carried, &tokens);
         }
         tokens.shrink();
         let mut keys = Vec::with_capacity(terms_of(tokens.len(), analyser.analysis()));

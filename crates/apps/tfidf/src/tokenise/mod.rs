@@ -26,6 +26,7 @@ mod tests;
 
 use nandex_corpus::ascii_words::{AsciiWords, Words};
 use nandex_corpus::characters::is_word;
+use nandex_corpus::cut::carried_into;
 
 pub(crate) use key::KeyMap;
 pub use key::TermKey;
@@ -107,20 +108,11 @@ impl Tokens {
     }
 
     /// Returns the last `count` tokens, followed by all of `later`; without any if `count` is 0.
-    pub(crate) fn carried_into(&self, count: usize, later: Self) -> Self {
-        let first = self.spans.len().saturating_sub(count);
-        let (Some((from, _)), Some((_, to))) = (self.spans[first..].first(), self.spans.last())
-        else {
-            return later;
-        };
-        let mut joined = Self { bytes: self.bytes[*from..*to].to_vec(), ..Self::default() };
-        joined.bytes.push(b' ');
-        let moved = |by: usize| move |(start, end): &(usize, usize)| (start + by, end + by);
-        joined.spans =
-            self.spans[first..].iter().map(|(start, end)| (start - from, end - from)).collect();
-        joined.spans.extend(later.spans.iter().map(moved(joined.bytes.len())));
-        joined.bytes.extend_from_slice(&later.bytes);
-        joined
+    pub(crate) fn carried_into(&self, count: usize, later: &Self) -> Self {
+        let (before, later) =
+            ((&self.bytes[..], &self.spans[..]), (&later.bytes[..], &later.spans[..]));
+        let (bytes, spans) = carried_into(before, count, later);
+        Self { bytes, spans, ..Self::default() }
     }
 
     fn clear(&mut self) {
