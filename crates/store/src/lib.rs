@@ -1,6 +1,7 @@
 //! The crash-safe substrate of all nandex structures.
 #![forbid(unsafe_code)]
 
+pub mod bisect;
 pub mod buffer;
 pub mod bytes;
 pub mod check;

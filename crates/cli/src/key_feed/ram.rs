@@ -1,6 +1,7 @@
 //! The RAM of a feed of keys, its share of the RAM of a run, and the size of its batches.
 
 use anyhow::Result;
+use nandex::raw::store::bisect::least_up_to;
 
 use super::READ_BYTES;
 use crate::refuse;
@@ -59,6 +60,9 @@ impl FeedRam {
     }
 }
 
+/// The most RAM that is tried for the least that is enough, in bytes.
+const RAM_MAX: u64 = 1 << 51;
+
 /// Returns the configuration that `advise` chooses for what the rest of a run, which takes `others(ram)` bytes, leaves
 /// of its `ram` bytes. More RAM must leave more. `what` is what the run makes.
 ///
@@ -74,17 +78,9 @@ pub fn advised_beside<C>(
     if !lacks(ram) {
         return Ok(within(ram)?);
     }
-    let (mut too_little, mut enough) = (ram, ram.max(1));
-    while lacks(enough) {
-        if enough > 1 << 50 {
-            return Ok(within(ram)?);
-        }
-        (too_little, enough) = (enough, enough * 2);
-    }
-    while enough - too_little > 1 {
-        let middle = too_little.midpoint(enough);
-        *(if lacks(middle) { &mut too_little } else { &mut enough }) = middle;
-    }
+    let Some(enough) = least_up_to(ram, ram.max(1), RAM_MAX, |ram| !lacks(ram)) else {
+        return Ok(within(ram)?);
+    };
     refuse!(
         "--ram {ram} ({}) is too little for {what}: it needs at least {enough} ({}); state that, or more",
         show_bytes(ram),

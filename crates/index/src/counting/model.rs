@@ -14,6 +14,7 @@
 //! So a change segment pays off once it takes at least one buffer, and with more queries than updates none may pay off
 //! at all.
 
+use nandex_store::bisect::least_between;
 use nandex_store::hash::{HashKind, KeyHasher};
 
 use super::buffer::BufferShape;
@@ -166,16 +167,9 @@ fn fitted(keys: Keys, q: u64, ram_bytes: u64, discipline: Discipline) -> Result<
         );
         return Err(Error::TooLittleRam { field: "ram_bytes", reason });
     }
-    let (mut fitting, mut too_many) = (least.buffer_entries, 2 * q.max(least.buffer_entries) + 1);
-    while too_many - fitting > 1 {
-        let middle = fitting.midpoint(too_many);
-        if with_buffers(middle).ram_bytes() <= ram_bytes {
-            fitting = middle;
-        } else {
-            too_many = middle;
-        }
-    }
-    let config = with_buffers(fitting);
+    let too_many = 2 * q.max(least.buffer_entries) + 1;
+    let is_over = |entries| with_buffers(entries).ram_bytes() > ram_bytes;
+    let config = with_buffers(least_between(least.buffer_entries, too_many, is_over) - 1);
     config.validate()?;
     Ok(config)
 }

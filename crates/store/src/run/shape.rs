@@ -5,6 +5,7 @@
 //! and a page that is never too full wastes flash.
 
 use super::page::{PAGE_ENTRIES_MAX, SPACE_BYTES};
+use crate::bisect::least_up_to;
 use crate::fingerprint::{Split, Universe};
 use crate::{Error, Result};
 
@@ -44,18 +45,8 @@ impl RunShape {
     pub fn for_entries(universe: Universe, entries: u64, count_bytes: u64) -> Self {
         let needed =
             SpaceNeeded { universe, entries: entries as f64, count_bits: count_bytes as f64 * 8.0 };
-        let (mut too_few, mut enough) = (0, 1_u64);
-        while !needed.fits(enough) {
-            (too_few, enough) = (enough, enough * 2);
-        }
-        while enough - too_few > 1 {
-            let middle = too_few.midpoint(enough);
-            if needed.fits(middle) {
-                enough = middle;
-            } else {
-                too_few = middle;
-            }
-        }
+        let enough = least_up_to(0, 1, u64::MAX, |pages| needed.fits(pages));
+        let enough = enough.expect("a run has fewer than 2^63 pages");
         Self::new(universe, enough, 1 + enough / 4096)
     }
 

@@ -7,6 +7,7 @@
 //! | `wan-anchors` | an anchor | the place of its container | one for each that fits, on average |
 
 use nandex::raw::Stated;
+use nandex::raw::store::bisect::least_up_to;
 use nandex::raw::store::values::{REF_BYTES, ValuesConfig};
 use nandex::{AnyConfig, AnyTable, Requirements, Table, WhenFull, bufferhash};
 
@@ -44,8 +45,8 @@ const CHUNKS_EACH: u64 = 64;
 const CHUNK_PAGES_MIN: u32 = 16;
 const PAGE_BYTES: u64 = nandex::raw::device::PAGE_BYTES as u64;
 
-/// The most RAM that is tried, in MiB, as a power of two.
-const RAM_MIB_LOG_MAX: u32 = 24;
+/// The most RAM that is tried, in MiB.
+const RAM_MIB_MAX: u64 = 1 << 23;
 
 /// The shortest and the longest log.
 const LOG_BYTES_MIN: u64 = 8 << 20;
@@ -124,13 +125,7 @@ impl CacheConfig {
             let with = Self { ram_bytes: Some(mib << 20), ..*self };
             with.tables_within(stated).is_ok()
         };
-        let mut most = (0..RAM_MIB_LOG_MAX).map(|log| 1 << log).find(|mib| works(*mib))?;
-        let mut too_few = most / 2;
-        while most - too_few > 1 {
-            let middle = u64::midpoint(too_few, most);
-            if works(middle) { most = middle } else { too_few = middle }
-        }
-        Some(most)
+        least_up_to(0, 1, RAM_MIB_MAX, works)
     }
 
     fn tables_within(&self, stated: &Stated) -> Result<Tables> {
